@@ -1,7 +1,7 @@
 """What the API server and the instance hosts ask of each other.
 
-The API server owns the truth (the SQLite database). It tells a `HostBackend` what should exist; the backend makes it exist on this
-machine. The metadata service and the NAS helper, which live with the hosts, ask a `MetadataSource` about an instance.
+The API server owns the truth (the SQLite database). It tells a `HostBackend` what should exist; the backend makes it
+exist on this machine. The metadata service and the NAS helper, which live with the hosts, ask a `MetadataSource` about an instance.
 Every type here is frozen, plain data: either side can be tested without the other.
 """
 
@@ -89,7 +89,7 @@ class SecurityRule:
 
 @dataclass(frozen=True, slots=True)
 class SecurityGroup:
-    """A security group. `inner_access`: members of a basic group may talk to each other without a rule (its default)."""
+    """A security group. `inner_access`: members may talk to each other without a rule (default of a basic group)."""
 
     group_id: str
     vpc_id: str
@@ -129,8 +129,8 @@ class MountTarget:
 class Network:
     """Everything that decides which packet may go where; always the whole picture, applied in one transaction.
 
-    `nat_vswitches` are the vSwitches with a SNAT entry: only their hosts (and hosts with an EIP) reach package mirrors outside
-    of the cloud's own services.
+    `nat_vswitches` are the vSwitches with a SNAT entry: only their hosts (and hosts with an EIP) reach package
+    mirrors outside of the cloud's own services.
     """
 
     vswitches: tuple[VSwitchNet, ...]
@@ -193,7 +193,7 @@ class MetadataSource(Protocol):
 class HostBackend(Protocol):
     """Makes instances real on this machine. Calls return at once or within seconds and may come from any thread.
 
-    A backend must survive that the API server dies (kill -9) and comes back: hosts go on running, and `adopt` finds them again.
+    Hosts outlive the API server: after a kill -9 of the server they go on running, and `adopt` finds them again.
     """
 
     #: False for the API-only backend: instances then change state by the clock alone.
@@ -202,7 +202,7 @@ class HostBackend(Protocol):
     def adopt(
         self, hosts: Sequence[Host], source: MetadataSource, on_exit: Callable[[str], None]
     ) -> Mapping[str, HostState]:
-        """Called once at start: find the hosts that live, remove leftovers that are in no list, say who is in which state.
+        """Called once at start: find the hosts that live, remove leftovers in no list, say who is in which state.
 
         `on_exit(instance_id)` is to be called when a host powers itself off or dies.
         """
