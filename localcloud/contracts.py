@@ -1,7 +1,8 @@
 """What the API server and the instance hosts ask of each other.
 
 The API server owns the truth (the SQLite database). It tells a `HostBackend` what should exist; the backend makes it
-exist on this machine. The metadata service and the NAS helper, which live with the hosts, ask a `MetadataSource` about an instance.
+exist on this machine. The metadata service and the NAS helper, which live with the hosts, ask a `MetadataSource` about
+an instance.
 Every type here is frozen, plain data: either side can be tested without the other.
 """
 
