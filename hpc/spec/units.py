@@ -1,4 +1,4 @@
-"""Values with units, parsed once: durations, port ranges, networks. Each serialises back to what a person would write."""
+"""Values with units, parsed once: durations, port ranges, networks, money, memory sizes."""
 
 from __future__ import annotations
 
