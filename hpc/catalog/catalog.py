@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
@@ -30,6 +29,7 @@ class Catalog:
 
     def __init__(self, overrides: tuple[Override, ...] = ()) -> None:
         self.overrides = overrides
+        self._priced: dict[PriceKey, Price] = {}
 
     @cached_property
     def _types(self) -> dict[str, InstanceType]:
@@ -99,10 +99,7 @@ class Catalog:
             vcpus = 4 * int(size[:-6] or 1)
         else:
             return None
-        sample = next((kind for kind in self._types.values() if kind.family == family_name), None)
-        if sample is None:
-            return None
-        return replace(sample, name=name, vcpus=vcpus, memory_gib=float(vcpus * family.gib_per_vcpu))
+        return tables.derived_type(name, family, vcpus, float(vcpus * family.gib_per_vcpu))
 
     def _maker(self, family_name: str) -> str:
         family = tables.families().get(family_name)
@@ -140,7 +137,10 @@ class Catalog:
         Returns:
             The price; its amount is None where none is known.
         """
-        return price_of(item, region, charge, table=self._prices, types=self._types)
+        key = (item, region, charge)
+        if key not in self._priced:
+            self._priced[key] = price_of(item, region, charge, table=self._prices, types=self._types)
+        return self._priced[key]
 
 
 @lru_cache(maxsize=1)

@@ -13,6 +13,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hpc.catalog.model import Capability, Family, InstanceType, Price, Region, Reliability
+from hpc.catalog.tables import derived_type
 from hpc.errors import CannotRunError
 
 
@@ -117,30 +118,32 @@ def applied_types(
     return out
 
 
+def _unheard_of(row: TypeOverride) -> Family:
+    """A family that the shipped data do not have."""
+    return Family(
+        name=row.family,
+        architecture=row.architecture,
+        cpu="",
+        threads_per_core=2,
+        gib_per_vcpu=None,
+        erdma=Capability.UNKNOWN,
+        erdma_min_vcpus=None,
+        low_latency_placement=Capability.UNKNOWN,
+        supported_os=None,
+        invite_only=False,
+        jumbo_frames=Capability.UNKNOWN,
+        reliability=Reliability.LIVE,
+        note="",
+        source="DescribeInstanceTypes",
+        as_of="",
+    )
+
+
 def _merged(base: InstanceType | None, row: TypeOverride, family: Family | None, override: Override) -> InstanceType:
-    threads = row.threads_per_core or (base.threads_per_core if base else family.threads_per_core if family else 2)
-    cores = row.physical_cores or (base.physical_cores if base else max(1, row.vcpus // threads))
     if base is None:
-        base = InstanceType(
-            name=row.name,
-            family=row.family,
-            vcpus=row.vcpus,
-            physical_cores=cores,
-            threads_per_core=threads,
-            memory_gib=row.memory_gib,
-            architecture=row.architecture,
-            erdma=family.erdma if family else Capability.UNKNOWN,
-            eri_quantity=None,
-            network_gbps=None,
-            erdma_gbps=None,
-            low_latency_placement=family.low_latency_placement if family else Capability.UNKNOWN,
-            supported_os=family.supported_os if family else None,
-            invite_only=family.invite_only if family else False,
-            jumbo_frames=family.jumbo_frames if family else Capability.UNKNOWN,
-            reliability=Reliability.LIVE,
-            source="",
-            as_of="",
-        )
+        base = derived_type(row.name, family or _unheard_of(row), row.vcpus, row.memory_gib)
+    threads = row.threads_per_core or base.threads_per_core
+    cores = row.physical_cores or max(1, row.vcpus // threads)
     erdma = base.erdma
     if row.eri_quantity is not None:
         erdma = Capability.YES if row.eri_quantity > 0 else Capability.NO

@@ -66,6 +66,30 @@ def erdma_of(family: Family, vcpus: int) -> Capability:
     return family.erdma
 
 
+def derived_type(name: str, family: Family, vcpus: int, memory_gib: float) -> InstanceType:
+    """A type of a known family of which no more than its size is known."""
+    return InstanceType(
+        name=name,
+        family=family.name,
+        vcpus=vcpus,
+        physical_cores=max(1, vcpus // family.threads_per_core),
+        threads_per_core=family.threads_per_core,
+        memory_gib=memory_gib,
+        architecture=family.architecture,
+        erdma=erdma_of(family, vcpus),
+        eri_quantity=None,
+        network_gbps=None,
+        erdma_gbps=None,
+        low_latency_placement=family.low_latency_placement,
+        supported_os=family.supported_os,
+        invite_only=family.invite_only,
+        jumbo_frames=family.jumbo_frames,
+        reliability=Reliability.DERIVED,
+        source=family.source,
+        as_of=family.as_of,
+    )
+
+
 @cache
 def instance_types() -> dict[str, InstanceType]:
     """All instance types by name, in the order of the data file: family, then size."""
