@@ -1,0 +1,1 @@
+"""Estimates as tables, JSON, Markdown and a page with plots."""
