@@ -15,6 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from hpc.catalog.model import Capability, Family, InstanceType, Price, Region, Reliability
 from hpc.catalog.tables import derived_type
 from hpc.errors import CannotRunError
+from hpc.findings import Finding, Severity
+
+#: A refresh older than this is said to be old: list prices change a few times a year, spot prices all the time.
+OLD = timedelta(days=30)
 
 
 class _Row(BaseModel):
@@ -90,6 +94,25 @@ class Override(_Row):
             source="DescribeAvailableResource",
             as_of=self.as_of,
         )
+
+    def findings(self, now: datetime) -> tuple[Finding, ...]:
+        """What a user of the file should know: parts of the refresh that failed (HPC022), and old age (HPC023)."""
+        out = [
+            Finding(problem.code, Severity.WARNING, "", self.region, f"{problem.what}: {problem.message}", problem.fix)
+            for problem in self.problems
+        ]
+        if (age := self.age(now)) > OLD:
+            out.append(
+                Finding(
+                    "HPC023",
+                    Severity.WARNING,
+                    "",
+                    self.region,
+                    f"prices and types of {self.region} were read {age.days} days ago ({self.as_of})",
+                    f"read them again with: hpc catalog refresh --region {self.region}",
+                )
+            )
+        return tuple(out)
 
     def price_table(self) -> dict[tuple[str, str, str], Price]:
         """The prices as rows of the catalog's table."""

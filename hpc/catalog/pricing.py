@@ -15,7 +15,10 @@ MAINLAND = "cn"
 PriceKey = tuple[str, str, str]
 PriceTable = Mapping[PriceKey, Price]
 
-_CENT_OF_A_CENT = Decimal("0.0001")
+
+def _rounded(amount: Decimal, unit: str) -> Decimal:
+    """To a hundredth of a cent; prices of a GiB are small and keep more digits."""
+    return amount.quantize(Decimal("0.00000001") if unit.startswith("GiB") else Decimal("0.0001"))
 
 
 def is_mainland(region: str) -> bool:
@@ -102,7 +105,7 @@ def _from_sibling(
     assert price.amount is not None  # noqa: S101 - filtered above; tells the type checker
     return replace(
         price,
-        amount=(price.amount * kind.vcpus / nearest.vcpus).quantize(_CENT_OF_A_CENT),
+        amount=_rounded(price.amount * kind.vcpus / nearest.vcpus, price.unit),
         reliability=Reliability.DERIVED,
         source=f"{price.amount} for {nearest.name} x {kind.vcpus}/{nearest.vcpus} vCPUs; {price.source}",
     )
@@ -116,7 +119,7 @@ def _from_rates(kind: InstanceType, table: PriceTable) -> Price | None:
     count = billable_vcpus(kind)
     amount = count * vcpu.amount + Decimal(str(kind.memory_gib)) * gib.amount
     return Price(
-        amount=amount.quantize(_CENT_OF_A_CENT),
+        amount=_rounded(amount, "hour"),
         currency=vcpu.currency,
         unit="hour",
         reliability=Reliability.DERIVED,
@@ -130,7 +133,7 @@ def _times(price: Price, ratio: Price, meaning: str) -> Price:
         return replace(price, amount=None, reliability=Reliability.UNKNOWN, trade_amount=None)
     return replace(
         price,
-        amount=(price.amount * ratio.amount).quantize(_CENT_OF_A_CENT),
+        amount=_rounded(price.amount * ratio.amount, price.unit),
         reliability=Reliability.DERIVED,
         source=f"{ratio.amount} {meaning} ({ratio.source}); base: {price.amount} ({price.source})",
         trade_amount=None,
@@ -149,7 +152,7 @@ def _in_cny(price: Price, table: PriceTable) -> Price:
         return replace(price, amount=None, reliability=Reliability.UNKNOWN)
     return replace(
         price,
-        amount=(price.amount * rate.amount).quantize(_CENT_OF_A_CENT),
+        amount=_rounded(price.amount * rate.amount, price.unit),
         currency="CNY",
         reliability=Reliability.DERIVED,
         source=f"{price.amount} USD x {rate.amount} CNY/USD ({rate.source}, {rate.as_of}); {price.source}",
