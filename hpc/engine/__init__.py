@@ -1,0 +1,1 @@
+"""Getting and running the Pulumi engine: the CLI, the plugins, previews and deployments of the project's stacks."""

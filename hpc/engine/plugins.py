@@ -1,0 +1,135 @@
+"""The real provider plugins and the Python language host: where they are, and how they get there."""
+
+from __future__ import annotations
+
+import lzma
+import os
+import platform
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hpc.engine.versions import ALICLOUD_VERSION, COMMAND_VERSION
+from hpc.paths import PROJECT_ROOT, cache_dir
+
+Progress = Callable[[str], None]
+
+#: A download that failed is not tried again for this long, s.
+_RETRY_AFTER_S = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A resource plugin that the stacks need.
+
+    Attributes:
+        name: `alicloud` or `command`.
+        version: version that the SDK in the lock file asks for.
+        path: folder in the Pulumi home that holds it, or None where it is missing.
+    """
+
+    name: str
+    version: str
+    path: Path | None
+
+    @property
+    def remedy(self) -> str:
+        """The command that installs it."""
+        return f"pulumi plugin install resource {self.name} v{self.version}"
+
+
+def pulumi_home() -> Path:
+    """The Pulumi home that runs use: the user's own if set, else one in the cache."""
+    chosen = os.environ.get("PULUMI_HOME")
+    return Path(chosen) if chosen else cache_dir() / "pulumi-home"
+
+
+def launcher_dir() -> Path:
+    """Folder for the helpers that the engine looks up on PATH (language host, analyzer launcher)."""
+    return cache_dir() / "engine" / "launchers"
+
+
+def _wanted() -> tuple[tuple[str, str], ...]:
+    return (("alicloud", ALICLOUD_VERSION), ("command", COMMAND_VERSION))
+
+
+def find_plugins() -> tuple[Plugin, ...]:
+    """Which of the plugins are there: in the Pulumi home of the project, of the user, or on PATH."""
+    homes = (pulumi_home(), Path.home() / ".pulumi")
+    found = []
+    for name, version in _wanted():
+        folders = [home / "plugins" / f"resource-{name}-v{version}" for home in homes]
+        path = next((folder for folder in folders if (folder / f"pulumi-resource-{name}").is_file()), None)
+        on_path = shutil.which(f"pulumi-resource-{name}")
+        found.append(Plugin(name, version, path or (Path(on_path).parent if on_path else None)))
+    return tuple(found)
+
+
+def ensure_plugins(cli: Path, progress: Progress = lambda line: None) -> tuple[Plugin, ...]:
+    """Get the plugins that are missing, from archives beside the checkout or by download; say which are there then."""
+    for plugin in find_plugins():
+        if plugin.path is None and not _unpack(plugin, progress):
+            _download(cli, plugin, progress)
+    return find_plugins()
+
+
+def _archives() -> Path | None:
+    """Folder with plugin archives: `HPC_PLUGIN_ARCHIVES`, or one that lies beside the checkout."""
+    if chosen := os.environ.get("HPC_PLUGIN_ARCHIVES"):
+        return Path(chosen)
+    beside = PROJECT_ROOT.parent / "shared" / "plugins"
+    return beside if beside.is_dir() else None
+
+
+def _platform() -> str:
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    return f"{platform.system().lower()}-{machine}"
+
+
+def _unpack(plugin: Plugin, progress: Progress) -> bool:
+    archives = _archives()
+    archive = archives / f"pulumi-resource-{plugin.name}-v{plugin.version}-{_platform()}.xz" if archives else None
+    if archive is None or not archive.is_file():
+        return False
+    progress(f"Unpacking the {plugin.name} plugin {plugin.version}")
+    target = pulumi_home() / "plugins" / f"resource-{plugin.name}-v{plugin.version}" / f"pulumi-resource-{plugin.name}"
+    _unpack_file(archive, target)
+    return True
+
+
+def _unpack_file(archive: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}-{os.getpid()}")
+    with lzma.open(archive) as packed, part.open("wb") as out:
+        shutil.copyfileobj(packed, out)
+    part.chmod(0o755)
+    part.rename(target)
+
+
+def _download(cli: Path, plugin: Plugin, progress: Progress) -> None:
+    mark = cache_dir() / "engine" / f"no-download-{plugin.name}-{plugin.version}"
+    if mark.exists() and time.time() - mark.stat().st_mtime < _RETRY_AFTER_S:
+        return
+    progress(f"Trying to download the {plugin.name} plugin {plugin.version}")
+    try:
+        subprocess.run(
+            [str(cli), "plugin", "install", "resource", plugin.name, f"v{plugin.version}"],
+            env={**os.environ, "PULUMI_HOME": str(pulumi_home()), "PULUMI_SKIP_UPDATE_CHECK": "true"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=20 if not os.environ.get("CI") else 10,
+            check=True,
+        )
+        mark.unlink(missing_ok=True)
+    except (OSError, subprocess.SubprocessError):
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+
+
+def find_language_host() -> Path | None:
+    """The Python language host, which plain `pulumi up` needs; our own runs do without."""
+    found = shutil.which("pulumi-language-python")
+    return Path(found) if found else None
