@@ -1,0 +1,28 @@
+"""The Pulumi program: one cluster, as `hpc:cluster` of the stack file describes it."""
+
+import pulumi
+
+from components.cluster import Cluster, ClusterArgs
+from hpc.errors import HpcError
+from hpc.findings import FindingsError
+from hpc.spec.load import parse_cluster
+
+# Since 3.249 replacement triggers and `deleted_with` do what this program relies on.
+pulumi.require_pulumi_version(">=3.249.0")
+
+try:
+    loaded = parse_cluster(
+        pulumi.Config("hpc").require_object("cluster"), configured_region=pulumi.Config("alicloud").get("region")
+    )
+    if loaded.spec is None:
+        raise FindingsError(loaded.findings)
+    cluster = Cluster(loaded.spec.name, ClusterArgs(loaded.spec))
+except FindingsError as error:
+    for finding in error.findings:
+        pulumi.log.error(f"{finding.code} {finding.path or 'cluster'}: {finding.message} (fix: {finding.fix})")
+    raise pulumi.RunError(f"the stack file is refused: {error}") from None
+except HpcError as error:
+    raise pulumi.RunError(str(error)) from None
+
+for name, value in cluster.outputs.items():
+    pulumi.export(name, value)
