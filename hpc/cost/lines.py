@@ -101,7 +101,8 @@ def _pool(spec: ClusterSpec, pool: PoolSpec, catalog: Catalog) -> Iterator[Line]
         ),
         note=""
         if len(pool.instance_types) == 1
-        else f"worst case at the dearest type; expected {pool.instance_types[0]}",
+        else f"worst case: the dearest type; expected: {pool.instance_types[0]}",
+        expected=expected.reliability,
     )
     disk = disk_prices(pool.system_disk, spec.region, catalog)
     yield Line(
