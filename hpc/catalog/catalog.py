@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hpc.catalog import tables
 from hpc.catalog.model import Capability, Charge, Family, Image, InstanceType, Price, Region
-from hpc.catalog.override import Override, applied_types, read_override
 from hpc.catalog.pricing import PriceKey, billable_vcpus, price_of
 from hpc.paths import PROJECT_ROOT, cache_dir
+
+if TYPE_CHECKING:
+    from hpc.catalog.override import Override
 
 #: A difference of one vCPU weighs as much as one of this many GiB when types are compared.
 _GIB_PER_VCPU = 4
@@ -33,6 +36,10 @@ class Catalog:
 
     @cached_property
     def _types(self) -> dict[str, InstanceType]:
+        if not self.overrides:
+            return tables.instance_types()
+        from hpc.catalog.override import applied_types
+
         return applied_types(tables.instance_types(), tables.families(), self.overrides)
 
     @cached_property
@@ -176,4 +183,7 @@ def load_catalog(overrides: Path | None = None) -> Catalog:
         paths = (overrides,)
     if not paths:
         return _shipped()
+    # Late, because it brings pydantic: nothing of it is needed where there is no override.
+    from hpc.catalog.override import read_override
+
     return Catalog(tuple(read_override(path) for path in paths))
