@@ -12,7 +12,10 @@ from hpc.catalog.pricing import PriceKey, billable_vcpus, price_of
 from hpc.paths import PROJECT_ROOT, cache_dir
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from hpc.catalog.override import Override
+    from hpc.findings import Finding
 
 #: A difference of one vCPU weighs as much as one of this many GiB when types are compared.
 _GIB_PER_VCPU = 4
@@ -107,6 +110,10 @@ class Catalog:
         else:
             return None
         return tables.derived_type(name, family, vcpus, float(vcpus * family.gib_per_vcpu))
+
+    def findings(self, now: datetime) -> tuple[Finding, ...]:
+        """Warnings on the refreshed values in use: parts that could not be read (HPC022), old age (HPC023)."""
+        return tuple(finding for override in self.overrides for finding in override.findings(now))
 
     def _maker(self, family_name: str) -> str:
         family = tables.families().get(family_name)

@@ -69,6 +69,9 @@ class Override(_Row):
     """Version of the file's layout."""
 
     region: str
+    endpoint: str | None = None
+    """`HOST:PORT` of the API server that was asked, where it was not Alibaba Cloud's own."""
+
     read_at: datetime
     zones: tuple[str, ...] = ()
     types: tuple[TypeOverride, ...] = ()

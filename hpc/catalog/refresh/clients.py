@@ -38,11 +38,13 @@ class Clients:
         ecs: `alibabacloud_ecs20140526.client.Client`.
         bss: `alibabacloud_bssopenapi20171214.client.Client`, or None where NAS prices are not asked for.
         sleep: waits the given seconds between attempts.
+        endpoint: `HOST:PORT` of an API server that is not Alibaba Cloud's own, else None.
     """
 
     ecs: Any
     bss: Any | None = None
     sleep: Callable[[float], None] = field(default=time.sleep)
+    endpoint: str | None = None
 
 
 def connect(region: str, *, endpoint: str | None = None) -> Clients:
@@ -75,7 +77,7 @@ def connect(region: str, *, endpoint: str | None = None) -> Clients:
         "protocol": "http",
         "no_proxy": endpoint.partition(":")[0],
     }
-    return Clients(ecs=ecs_client(config(**where)), bss=bss_client(config(**where)))
+    return Clients(ecs=ecs_client(config(**where)), bss=bss_client(config(**where)), endpoint=endpoint)
 
 
 def _credentials() -> Any:

@@ -88,6 +88,7 @@ def refresh(
         progress(f"warning {problem.code} {problem.what}: {problem.message}")
     return Override(
         region=region,
+        endpoint=clients.endpoint,
         read_at=now(),
         zones=zones,
         types=types,
@@ -102,9 +103,14 @@ def _worth_a_price(types: Sequence[TypeOverride]) -> list[str]:
     return [kind.name for kind in types if kind.family in known and kind.zones != ()]
 
 
-def default_file(region: str) -> Path:
-    """Where a refresh writes to, and `load_catalog` looks, unless told otherwise."""
-    return cache_dir() / "catalog" / f"{region}.json"
+def default_file(region: str, endpoint: str | None = None) -> Path:
+    """Where a refresh writes to, and `load_catalog` looks, unless told otherwise.
+
+    What another API server said is kept apart, where `load_catalog` does not find it by itself: the local cloud's
+    prices must not pass for the real ones.
+    """
+    folder = cache_dir() / "catalog"
+    return (folder / "other" if endpoint else folder) / f"{region}.json"
 
 
 def refresh_to_file(
@@ -120,6 +126,6 @@ def refresh_to_file(
     Raises:
         CannotRunError: HPC021, see `refresh`; the old file stays as it is.
     """
-    target = path or default_file(region)
+    target = path or default_file(region, clients.endpoint)
     write_override(refresh(region, clients, names=names, progress=progress), target)
     return target

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterator
 from typing import Any
 
 from hpc.catalog import tables
@@ -12,9 +11,6 @@ from hpc.catalog.refresh.clients import Clients, Failures, call, ecs_models
 
 #: Page size that every version of the API takes.
 _PAGE = 100
-
-#: Longest list of families that DescribeInstanceTypes takes.
-_FAMILIES_PER_CALL = 10
 
 #: The API counts bandwidth in kbit/s, 1,024,000 of which it sells as 1 Gbit/s.
 _KBPS_PER_GBPS = 1_024_000
@@ -29,19 +25,13 @@ def read_types(clients: Clients, failures: Failures) -> tuple[TypeOverride, ...]
         kind = _type_of(row)
         # The filter itself says that there is at least one, also where the answer leaves the field out.
         found[kind.name] = kind.model_copy(update={"eri_quantity": max(1, kind.eri_quantity or 0)})
-    for families in _batches(sorted(tables.families()), _FAMILIES_PER_CALL):
-        if failures.hopeless:
-            break
-        for row in _listed(clients, failures, f"families {families[0]} ...", instance_type_families=families):
+    if not failures.hopeless:
+        known = tables.families()
+        for row in _listed(clients, failures, "all types"):
             kind = _type_of(row)
-            found.setdefault(kind.name, kind)
+            if kind.family in known:
+                found.setdefault(kind.name, kind)
     return tuple(found[name] for name in sorted(found))
-
-
-def _batches(values: Iterable[str], size: int) -> Iterator[list[str]]:
-    rest = iter(values)
-    while batch := list(islice(rest, size)):
-        yield batch
 
 
 def _listed(clients: Clients, failures: Failures, what: str, **request: Any) -> Iterator[Any]:

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from hpc.catalog import Capability, Reliability, load_catalog
+from hpc.catalog import Capability, Catalog, Reliability, load_catalog
 from hpc.catalog.catalog import default_override_files
 from hpc.catalog.override import Override, PriceOverride, Problem, TypeOverride, read_override, write_override
 from hpc.errors import CannotRunError
@@ -153,3 +153,5 @@ def test_age_and_problems_become_warnings():
     late = one.findings(READ_AT + timedelta(days=40))
     assert [(finding.code, str(finding.severity)) for finding in late] == [("HPC022", "warning"), ("HPC023", "warning")]
     assert "40 days" in late[1].message
+    assert Catalog((one, one)).findings(READ_AT) == one.findings(READ_AT) * 2
+    assert Catalog().findings(READ_AT) == ()
