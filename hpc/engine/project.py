@@ -1,0 +1,273 @@
+"""Running the project's own program in the engine: preview, up, refresh, destroy of one stack.
+
+The program runs in this process (Automation API, inline), so no Python language host is needed. The same folder runs
+with plain `pulumi up` where the language host is installed.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpc.engine.interrupt import forwarded, launcher
+from hpc.engine.plugins import launcher_dir, pulumi_home
+from hpc.engine.results import EventFolder, RunResult
+from hpc.errors import CannotRunError, RefusedError
+from hpc.paths import PROJECT_ROOT
+
+if TYPE_CHECKING:
+    from pulumi.automation import Stack
+    from pulumi.automation.events import EngineEvent
+
+OnEvent = Callable[["EngineEvent"], None]
+
+#: Files of the Pulumi project that a private workspace gets a copy of.
+_PROJECT_FILE = "Pulumi.yaml"
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Where and how the engine runs for one stack.
+
+    Attributes:
+        stack: name of the stack.
+        stack_file: its configuration.
+        cli: the Pulumi CLI.
+        program: the Python file to run.
+        folder: folder of the Pulumi project; the project's own, or a private copy (then the engine writes its
+            encryption salt there and not into the repository).
+        backend: state backend URL; None leaves it to the user's login.
+        passphrase: of the stack's secrets; None leaves it to the user's environment.
+        environment: further variables for the engine and the program.
+        debug_providers: ports of providers to attach to instead of plugins, by name.
+    """
+
+    stack: str
+    stack_file: Path
+    cli: Path
+    program: Path = PROJECT_ROOT / "__main__.py"
+    folder: Path = PROJECT_ROOT
+    backend: str | None = None
+    passphrase: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    debug_providers: Mapping[str, int] = field(default_factory=dict)
+
+    def variables(self) -> dict[str, str]:
+        """Environment variables of the engine."""
+        found = {
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_HOME": str(pulumi_home()),
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+            "PATH": os.pathsep.join([str(launcher_dir()), os.environ.get("PATH", "")]),
+            **self.environment,
+        }
+        if self.backend:
+            found["PULUMI_BACKEND_URL"] = self.backend
+        if self.passphrase is not None:
+            found["PULUMI_CONFIG_PASSPHRASE"] = self.passphrase
+        if self.debug_providers:
+            found["PULUMI_DEBUG_PROVIDERS"] = ",".join(f"{name}:{port}" for name, port in self.debug_providers.items())
+        return found
+
+
+class Deployment:
+    """One stack in the engine. Each method is one run and returns what happened; a failed run is no exception.
+
+    Args:
+        workspace: where and how.
+        on_event: told of each engine event, for a progress display.
+        told: gets lines for the user (cancelling and so on).
+
+    Raises:
+        CannotRunError: HPC711, the stack cannot be opened.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        on_event: OnEvent = lambda event: None,
+        told: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.workspace = workspace
+        self._on_event = on_event
+        self._told = told
+        self._stack = self._open()
+
+    def preview(self, policy_packs: Sequence[Path] = (), policy_configs: Sequence[Path] = ()) -> RunResult:
+        """What `up` would do."""
+        return self._run(
+            "preview",
+            lambda **options: self._stack.preview(
+                policy_packs=[str(pack) for pack in policy_packs] or None,
+                policy_pack_configs=[str(file) for file in policy_configs] or None,
+                **options,
+            ),
+        )
+
+    def up(self, policy_packs: Sequence[Path] = (), policy_configs: Sequence[Path] = ()) -> RunResult:
+        """Make the cloud what the stack says. A broken-off earlier run is taken up where it stopped."""
+        return self._run(
+            "up",
+            lambda **options: self._stack.up(
+                policy_packs=[str(pack) for pack in policy_packs] or None,
+                policy_pack_configs=[str(file) for file in policy_configs] or None,
+                show_secrets=False,
+                **options,
+            ),
+        )
+
+    def refresh(self, *, preview_only: bool = False) -> RunResult:
+        """Bring the state up to date with the cloud; with `preview_only` just say what drifted."""
+        return self._run(
+            "refresh",
+            lambda **options: self._stack.refresh(preview_only=preview_only, show_secrets=False, **options),
+        )
+
+    def destroy(self) -> RunResult:
+        """Remove everything that is not protected or retained."""
+        return self._run("destroy", lambda **options: self._stack.destroy(show_secrets=False, **options))
+
+    def remove(self) -> None:
+        """Forget the empty stack."""
+        self._stack.workspace.remove_stack(self.workspace.stack)
+
+    def outputs(self) -> dict[str, Any]:
+        """Stack outputs in clear, secrets too: keep them out of logs."""
+        return {name: output.value for name, output in self._stack.outputs().items()}
+
+    def export(self) -> dict[str, Any]:
+        """The deployment as the state backend has it; secrets stay encrypted."""
+        return dict(self._stack.export_stack().deployment or {})
+
+    def repair(self) -> None:
+        """Take away what a killed run left: its lock, and creates of which nobody knows how they ended."""
+        self._stack.cancel()
+        if self.export().get("pending_operations"):
+            self._stack.refresh(clear_pending_creates=True, show_secrets=False, on_output=lambda line: None)
+
+    def _open(self) -> Stack:
+        from pulumi import automation as auto
+        from pulumi.automation.errors import CommandError
+
+        workspace = self.workspace
+        if workspace.folder != PROJECT_ROOT:
+            workspace.folder.mkdir(parents=True, exist_ok=True)
+            self._mirror(PROJECT_ROOT / _PROJECT_FILE, workspace.folder / _PROJECT_FILE)
+            self._copy_stack_file()
+        if workspace.backend and workspace.backend.startswith("file://"):
+            Path(workspace.backend.removeprefix("file://")).mkdir(parents=True, exist_ok=True)
+        root = launcher(launcher_dir().parent / "session", workspace.cli)
+        analyzer_launcher()
+        try:
+            return auto.create_or_select_stack(
+                workspace.stack,
+                program=self._program,
+                project_name=_project_name(workspace.folder / _PROJECT_FILE),
+                opts=auto.LocalWorkspaceOptions(
+                    work_dir=str(workspace.folder),
+                    env_vars=workspace.variables(),
+                    pulumi_command=auto.PulumiCommand(root=str(root), skip_version_check=True),
+                ),
+            )
+        except CommandError as error:
+            raise CannotRunError(
+                f"the stack {workspace.stack} cannot be opened: {_last_line(str(error))}",
+                code="HPC711",
+                fix="log in to a state backend with `pulumi login`, or set PULUMI_BACKEND_URL and "
+                "PULUMI_CONFIG_PASSPHRASE",
+            ) from error
+
+    def _copy_stack_file(self) -> None:
+        """The stack file as it is now, with the encryption salt that the private copy already has."""
+        target = self.workspace.folder / f"Pulumi.{self.workspace.stack}.yaml"
+        text = self.workspace.stack_file.read_text(encoding="utf-8")
+        if target.exists():
+            kept = [line for line in target.read_text(encoding="utf-8").splitlines() if line.startswith("encryption")]
+            text = "\n".join([*kept, text])
+        target.write_text(text, encoding="utf-8")
+
+    @staticmethod
+    def _mirror(source: Path, target: Path) -> None:
+        shutil.copyfile(source, target)
+
+    def _program(self) -> None:
+        before = {name: os.environ.get(name) for name in self.workspace.environment}
+        os.environ.update(self.workspace.environment)
+        try:
+            runpy.run_path(str(self.workspace.program), run_name="__main__")
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+
+    def _run(self, kind: str, operation: Callable[..., Any]) -> RunResult:
+        from pulumi.automation.errors import CommandError, ConcurrentUpdateError
+
+        folder = EventFolder()
+
+        def take(event: EngineEvent) -> None:
+            folder.add(event)
+            self._on_event(event)
+
+        started = time.monotonic()
+        outputs: Mapping[str, Any] = {}
+        succeeded = True
+        with forwarded(self._told) as signals:
+            try:
+                answer = operation(on_event=take, on_output=lambda line: None, color="never", suppress_progress=True)
+                outputs = {
+                    name: "[secret]" if output.secret else output.value
+                    for name, output in getattr(answer, "outputs", {}).items()
+                }
+            except ConcurrentUpdateError as error:
+                raise RefusedError(
+                    f"another run has locked the stack {self.workspace.stack}",
+                    code="HPC712",
+                    fix=f"wait for it; if it has died, run `hpc repair {self.workspace.stack}` and try again",
+                ) from error
+            except CommandError as error:
+                succeeded = False
+                if not any(folder.result(kind, succeeded=False, outputs={}, seconds=0).diagnostics):
+                    self._told(_last_line(str(error)))
+            except RuntimeError as error:
+                # The engine ended before it wrote a summary: killed, or cancelled twice.
+                if "summary event never found" not in str(error):
+                    raise
+                succeeded = False
+        if signals:
+            raise KeyboardInterrupt
+        return folder.result(kind, succeeded=succeeded, outputs=outputs, seconds=time.monotonic() - started)
+
+
+def analyzer_launcher() -> None:
+    """The two lines by which an engine without a language host starts a Python policy pack."""
+    script = launcher_dir() / "pulumi-analyzer-policy-python"
+    script.parent.mkdir(parents=True, exist_ok=True)
+    text = f'#!/bin/sh\nexec "{sys.executable}" -u -m pulumi.policy "$1" "$2"\n'
+    if not script.exists() or script.read_text(encoding="utf-8") != text:
+        part = script.with_name(f".analyzer-{os.getpid()}")
+        part.write_text(text, encoding="utf-8")
+        part.chmod(0o755)
+        part.rename(script)
+
+
+def _project_name(file: Path) -> str:
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if line.startswith("name:"):
+            return line.split(":", 1)[1].strip()
+    raise CannotRunError(f"{file} has no name", code="HPC713", fix="give the project a name: `name: hpc`")
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("stdout:")]
+    told = [line for line in lines if line.startswith("error:")]
+    return (told or lines or ["the engine gave no reason"])[-1]
