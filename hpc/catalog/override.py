@@ -190,7 +190,8 @@ def _merged(base: InstanceType | None, row: TypeOverride, family: Family | None,
         reliability=Reliability.LIVE,
         source=f"DescribeInstanceTypes in {override.region}",
         as_of=override.as_of,
-        zones=base.zones if row.zones is None else row.zones,
+        # Zone ids name their region, so what refreshes of several regions say of a type goes side by side.
+        zones=base.zones if row.zones is None else tuple(sorted({*(base.zones or ()), *row.zones})),
     )
 
 

@@ -66,8 +66,13 @@ def test_hpc_families_sell_physical_cores():
 def test_a_quoted_size_is_not_bent_to_the_rule():
     quoted = CATALOG.instance_type("ecs.c8i.48xlarge")
     assert (quoted.memory_gib, quoted.reliability) == (512, Reliability.QUOTED)
-    derived = CATALOG.instance_type("ecs.c7.2xlarge")
-    assert (derived.vcpus, derived.memory_gib, derived.reliability) == (8, 16, Reliability.DERIVED)
+    derived = CATALOG.instance_type("ecs.g8i.2xlarge")
+    assert (derived.vcpus, derived.memory_gib, derived.reliability) == (8, 32, Reliability.DERIVED)
+
+
+def test_threads_per_core_follow_the_family():
+    for name, cores in (("ecs.c8ae.4xlarge", 8), ("ecs.c9ae.4xlarge", 16), ("ecs.c8y.4xlarge", 16)):
+        assert CATALOG.instance_type(name).physical_cores == cores
 
 
 @pytest.mark.parametrize(

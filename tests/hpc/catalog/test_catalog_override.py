@@ -107,6 +107,12 @@ def test_a_folder_of_files_is_read(tmp_path):
     assert catalog.region("cn-hangzhou").zones == ("cn-hangzhou-a",)
 
 
+def test_stock_of_several_regions_goes_side_by_side(tmp_path):
+    for region in ("cn-hangzhou", "cn-beijing"):
+        write_override(override(region=region, types=(c7(zones=(f"{region}-a",)),)), tmp_path / f"{region}.json")
+    assert load_catalog(tmp_path).instance_type("ecs.c7.2xlarge").zones == ("cn-beijing-a", "cn-hangzhou-a")
+
+
 def test_the_projects_file_comes_before_the_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("HPC_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr("hpc.catalog.catalog.PROJECT_ROOT", tmp_path / "project")
