@@ -15,10 +15,10 @@ from components.login import Login, LoginArgs
 from components.management import Management, ManagementArgs
 from components.network import Network, NetworkArgs
 from components.outputs import OutputSources, cluster_outputs
-from components.pending import ACTIONS, check, user_data
+from components.pending import ACTIONS, check
 from components.pool import Pool, PoolArgs
 from components.properties import cluster_properties, pool_properties
-from components.provider import cloud_provider
+from components.provider import LocalCloud, local_provider
 from components.roles import Roles, RolesArgs
 from components.security import Security, SecurityArgs
 from components.storage import Storage, StorageArgs
@@ -26,6 +26,8 @@ from components.sweep import Sweep, SweepArgs
 from hpc.catalog import Catalog, load_catalog
 from hpc.cost import Estimate, check_caps, estimate
 from hpc.findings import FindingsError, Severity, has_errors
+from hpc.slurm.mounts import mounts_of
+from hpc.slurm.userdata import compute_user_data
 from hpc.spec.cluster import ClusterSpec
 from hpc.spec.pool import PoolSpec
 
@@ -37,10 +39,12 @@ class ClusterArgs:
     Attributes:
         spec: the cluster.
         catalog: instance types, images and prices.
+        local_cloud: make it in this local cloud instead of the account's own.
     """
 
     spec: ClusterSpec
     catalog: Catalog = field(default_factory=load_catalog)
+    local_cloud: LocalCloud | None = None
 
 
 class Cluster(pulumi.ComponentResource):
@@ -62,7 +66,8 @@ class Cluster(pulumi.ComponentResource):
     def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         spec, catalog = args.spec, args.catalog
         self.spec, self.estimate = spec, checked_estimate(spec, catalog)
-        provider = cloud_provider(f"{name}-local-cloud", spec.region, pulumi.get_stack())
+        local = args.local_cloud
+        provider = local_provider(f"{name}-local-cloud", spec.region, local) if local else None
         images = ImageFinder(catalog, provider)
         pool_images = {pool.name: images.image_id(spec.pool_image(pool), pool.instance_types[0]) for pool in spec.pools}
         management_image = images.image_id(spec.image, spec.management.instance_type)
@@ -89,7 +94,7 @@ class Cluster(pulumi.ComponentResource):
                     image_id=pool_images[pool.name],
                     key_pair_name=access.key_pair_name,
                     ram_role_name=roles.compute_name,
-                    user_data=compute_user_data(spec, pool, storage.servers),
+                    user_data=pool_user_data(spec, pool, storage.servers),
                 ),
                 child,
             )
@@ -154,11 +159,9 @@ class Cluster(pulumi.ComponentResource):
         self.register_outputs({key: value for key, value in self.outputs.items() if key != "ssh_private_key"})
 
 
-def compute_user_data(
-    spec: ClusterSpec, pool: PoolSpec, servers: Mapping[str, pulumi.Output[str]]
-) -> pulumi.Output[str]:
+def pool_user_data(spec: ClusterSpec, pool: PoolSpec, servers: Mapping[str, pulumi.Output[str]]) -> pulumi.Output[str]:
     """User data of a pool's nodes; it names mount targets, which are known once they exist."""
-    return pulumi.Output.all(**servers).apply(lambda known: user_data(spec=spec, pool=pool, servers=known))
+    return pulumi.Output.all(**servers).apply(lambda known: compute_user_data(spec, pool, mounts_of(spec, known)))
 
 
 def checked_estimate(spec: ClusterSpec, catalog: Catalog) -> Estimate:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_alicloud import ecs
 
+from hpc.slurm.userdata import node_user_data
 from hpc.spec.cluster import ClusterSpec
 from hpc.spec.names import TAG_NODE, cluster_tags
 from hpc.spec.nodes import LoginSpec, ManagementSpec, NodeCharge
@@ -46,7 +47,7 @@ class NodeArgs:
 
 
 def long_lived_node(name: str, args: NodeArgs, parent: pulumi.Resource) -> ecs.Instance:
-    """Make the instance. Its bootstrap is not user data, which would run once only, but a command over SSH.
+    """Make the instance. User data only closes its doors; the bootstrap is a command over SSH, which can run again.
 
     Args:
         name: logical name.
@@ -66,6 +67,7 @@ def long_lived_node(name: str, args: NodeArgs, parent: pulumi.Resource) -> ecs.I
         vswitch_id=args.vswitch_id,
         security_groups=list(args.security_group_ids),
         key_name=args.key_pair_name,
+        user_data=node_user_data(args.spec),
         system_disk_category="cloud_essd",
         system_disk_size=node.system_disk.size_gib,
         system_disk_performance_level=node.system_disk.performance_level.value,
@@ -88,8 +90,9 @@ def long_lived_node(name: str, args: NodeArgs, parent: pulumi.Resource) -> ecs.I
             parent=parent,
             protect=args.protect,
             depends_on=list(args.after),
-            # A newer public image must not replace the system disk of a node that holds state.
-            ignore_changes=["imageId"],
+            # A newer public image must not replace the system disk of a node that holds state, and new user data would
+            # reboot it without being run.
+            ignore_changes=["imageId", "userData"],
         ),
     )
 

@@ -33,10 +33,3 @@ def _no_rules(spec: ClusterSpec, catalog: Catalog) -> tuple[Finding, ...]:
 
 
 check: Callable[[ClusterSpec, Catalog], tuple[Finding, ...]] = _optional("hpc.spec.rules", "check") or _no_rules
-
-
-def _no_user_data(**facts: Any) -> str:
-    return "#!/bin/sh\n"
-
-
-user_data: Callable[..., str] = _optional("hpc.slurm.userdata", "compute_user_data") or _no_user_data

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pulumi
 import pulumi_alicloud as alicloud
@@ -22,35 +23,33 @@ LOCAL_STACK = "local"
 _ACCOUNT_ID = "1000000000000001"
 
 
-def local_endpoint() -> str | None:
-    """`host:port` of the local cloud that the environment names, or None.
+@dataclass(frozen=True, slots=True)
+class LocalCloud:
+    """A local cloud to talk to.
 
-    Raises:
-        RefusedError: HPC701, the variable is not of that form.
+    Attributes:
+        endpoint: `host:port` of its API.
+        key_id, key_secret: its access key.
     """
-    endpoint = os.environ.get(ENDPOINT_VARIABLE) or None
-    if endpoint and not re.fullmatch(r"[A-Za-z0-9.-]+:\d{1,5}", endpoint):
-        raise RefusedError(
-            f"{ENDPOINT_VARIABLE} is {endpoint!r}, not host:port", code="HPC701", fix="set it to, say, 127.0.0.1:9099"
-        )
-    return endpoint
+
+    endpoint: str
+    key_id: str
+    key_secret: str = field(repr=False)
 
 
-def cloud_provider(name: str, region: str, stack: str) -> alicloud.Provider | None:
-    """The explicit provider of a local cloud, or None where the default provider is right.
-
-    The keys come from the environment and are secret inputs, so that state holds them encrypted only.
+def local_cloud(stack: str, environment: Mapping[str, str]) -> LocalCloud | None:
+    """The local cloud that the environment names, or None where the account's own cloud is meant.
 
     Args:
-        name: logical name.
-        region: region id.
         stack: name of the stack.
+        environment: environment variables.
 
     Raises:
-        RefusedError: HPC702, the stack `local` without a local cloud; HPC703, a local cloud without keys.
+        RefusedError: HPC701, the endpoint is not host:port; HPC702, the stack `local` without a local cloud;
+            HPC703, a local cloud without keys.
     """
-    endpoint = local_endpoint()
-    if endpoint is None:
+    endpoint = environment.get(ENDPOINT_VARIABLE)
+    if not endpoint:
         if stack == LOCAL_STACK:
             raise RefusedError(
                 f"the stack {LOCAL_STACK} is for the local cloud, and {ENDPOINT_VARIABLE} names none",
@@ -58,18 +57,34 @@ def cloud_provider(name: str, region: str, stack: str) -> alicloud.Provider | No
                 fix="run `hpc up local`, or `hpc local start` and set the variables that it prints",
             )
         return None
-    key_id, key_secret = os.environ.get(KEY_ID_VARIABLE), os.environ.get(KEY_SECRET_VARIABLE)
+    if not re.fullmatch(r"[A-Za-z0-9.-]+:\d{1,5}", endpoint):
+        raise RefusedError(
+            f"{ENDPOINT_VARIABLE} is {endpoint!r}, not host:port", code="HPC701", fix="set it to, say, 127.0.0.1:9099"
+        )
+    key_id, key_secret = environment.get(KEY_ID_VARIABLE), environment.get(KEY_SECRET_VARIABLE)
     if not (key_id and key_secret):
         raise RefusedError(
             f"{ENDPOINT_VARIABLE} is set, but {KEY_ID_VARIABLE} or {KEY_SECRET_VARIABLE} is not",
             code="HPC703",
             fix="set the variables that `hpc local status` prints",
         )
+    return LocalCloud(endpoint, key_id, key_secret)
+
+
+def local_provider(name: str, region: str, cloud: LocalCloud) -> alicloud.Provider:
+    """The explicit provider of a local cloud. The keys are secret inputs: state holds them encrypted only.
+
+    Args:
+        name: logical name.
+        region: region id.
+        cloud: where it is.
+    """
+    endpoint = cloud.endpoint
     return alicloud.Provider(
         name,
         region=region,
-        access_key=pulumi.Output.secret(key_id),
-        secret_key=pulumi.Output.secret(key_secret),
+        access_key=pulumi.Output.secret(cloud.key_id),
+        secret_key=pulumi.Output.secret(cloud.key_secret),
         account_id=_ACCOUNT_ID,
         # Otherwise the provider asks the billing API what kind of account it has.
         account_type="Domestic",
