@@ -1,0 +1,41 @@
+"""The actions, one module per group of resources. Importing this package registers all of them."""
+
+from localcloud.api.actions import (
+    billing,
+    ecs_deployment_sets,
+    ecs_images_disks,
+    ecs_instances,
+    ecs_interfaces,
+    ecs_keypairs,
+    ecs_launch_templates,
+    ecs_lifecycle,
+    ecs_offers,
+    ecs_security_groups,
+    location,
+    nas,
+    ram,
+    sts,
+    tag,
+    vpc,
+    vpc_gateways,
+)
+
+__all__ = [
+    "billing",
+    "ecs_deployment_sets",
+    "ecs_images_disks",
+    "ecs_instances",
+    "ecs_interfaces",
+    "ecs_keypairs",
+    "ecs_launch_templates",
+    "ecs_lifecycle",
+    "ecs_offers",
+    "ecs_security_groups",
+    "location",
+    "nas",
+    "ram",
+    "sts",
+    "tag",
+    "vpc",
+    "vpc_gateways",
+]

@@ -1,0 +1,104 @@
+"""The ASGI application: API requests, the console page, the admin API."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from importlib.resources import files
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from localcloud.api import signature
+from localcloud.api.admin import COOKIE, Admin, allowed
+from localcloud.api.errors import ApiError
+from localcloud.api.ids import request_id
+from localcloud.api.render import to_json
+from localcloud.api.server import Server
+
+#: Largest body of an API request in bytes; user data is at most 44 KiB in base64.
+MAX_BODY = 2 * 1024 * 1024
+#: What is read and thrown away of a larger body, so that the client gets to see the answer.
+_MAX_DRAIN = 64 * 1024 * 1024
+_PAGE_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
+        "img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+async def _read_body(request: Request) -> bytes | None:
+    """The body, or None if it is too large."""
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size <= MAX_BODY:
+            parts.append(chunk)
+        else:
+            parts.clear()
+            if size > _MAX_DRAIN:
+                return None
+    return b"".join(parts) if size <= MAX_BODY else None
+
+
+def _too_large() -> Response:
+    error = ApiError(413, "RequestEntityTooLarge", f"The request body is larger than {MAX_BODY} bytes.")
+    body = to_json({"RequestId": request_id(), "HostId": "", "Code": error.code, "Message": error.message})
+    return Response(body, error.status, media_type="application/json", headers={"Connection": "close"})
+
+
+def make_app(server: Server) -> Starlette:
+    """The application of one server."""
+
+    async def api(request: Request) -> Response:
+        query = request.scope["query_string"]
+        if request.method == "GET" and b"Action=" not in query and "x-acs-action" not in request.headers:
+            return console(request)
+        if int(request.headers.get("content-length") or 0) > _MAX_DRAIN:
+            return _too_large()
+        try:
+            body = await _read_body(request)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        if body is None:
+            return _too_large()
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        answer = await server.handle(request.method, request.url.path, query, headers, body)
+        return Response(answer.body, answer.status, media_type=answer.media, headers=answer.headers)
+
+    def console(request: Request) -> Response:
+        given = request.query_params.get("token", "")
+        if given and signature.equal(given, server.admin_token):
+            response: Response = RedirectResponse("/", 303)
+            response.set_cookie(COOKIE, given, httponly=True, samesite="strict")
+            return response
+        if not allowed(request, server.admin_token):
+            return HTMLResponse(_page("locked.html"), 401, headers=_PAGE_HEADERS)
+        return HTMLResponse(_page("console.html"), headers=_PAGE_HEADERS)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        timers = asyncio.create_task(server.run_timers())
+        try:
+            yield
+        finally:
+            timers.cancel()
+            with suppress(asyncio.CancelledError):
+                await timers
+
+    return Starlette(
+        routes=[*Admin(server).routes(), Route("/", api, methods=["GET", "POST"])],
+        lifespan=lifespan,
+    )
+
+
+def _page(name: str) -> str:
+    return (files("localcloud.api") / "pages" / name).read_text(encoding="utf-8")

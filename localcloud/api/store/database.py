@@ -1,0 +1,371 @@
+"""Resources as JSON documents in SQLite, with an attribute index that filters and pages use.
+
+One connection under one lock: the API server handles a request in milliseconds and one at a time, so more would only
+add conflicts. Write-ahead logging keeps every committed transaction over a kill of the process.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localcloud.api.errors import ApiError
+from localcloud.api.store.index import attributes
+
+Doc = dict[str, Any]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS resource (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, id TEXT NOT NULL, doc TEXT NOT NULL,
+    created REAL NOT NULL, UNIQUE (kind, id));
+CREATE TABLE IF NOT EXISTS attr (
+    kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, seq INTEGER NOT NULL,
+    PRIMARY KEY (kind, key, value, seq)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS timer (
+    kind TEXT NOT NULL, id TEXT NOT NULL, event TEXT NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY (kind, id, event)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS timer_at ON timer (at);
+CREATE TABLE IF NOT EXISTS idempotency (
+    action TEXT NOT NULL, token TEXT NOT NULL, digest TEXT NOT NULL, answer TEXT NOT NULL, at REAL NOT NULL,
+    PRIMARY KEY (action, token)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS credential (
+    access_key_id TEXT PRIMARY KEY, secret TEXT NOT NULL, token TEXT NOT NULL, role TEXT NOT NULL,
+    session TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+Filters = Mapping[str, str | Sequence[str] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a list: its documents, how many match in all, and the token of the next page (empty: last one)."""
+
+    items: list[Doc]
+    total: int
+    next_token: str
+
+
+def _dump(doc: Doc) -> str:
+    return json.dumps(doc, separators=(",", ":"), ensure_ascii=False)
+
+
+class Store:
+    """The database. Documents have their id under `id`; one handed out may be changed and put back by `update`."""
+
+    def __init__(self, path: Path) -> None:
+        self.lock = threading.RLock()
+        self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        self._db.execute("PRAGMA cache_size=-32000")
+        self._db.execute("PRAGMA temp_store=MEMORY")
+        self._db.executescript(_SCHEMA)
+        #: Earliest timer, so that the usual "nothing is due" costs nothing.
+        self.next_timer: float | None = None
+        self._refresh_timer()
+
+    def close(self) -> None:
+        """Write everything back and close."""
+        with self.lock:
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing; nested use joins the outer transaction."""
+        with self.lock:
+            if self._db.in_transaction:
+                yield
+                return
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                self._refresh_timer()
+                raise
+            self._db.execute("COMMIT")
+
+    # -- settings ----------------------------------------------------------------------------------------------
+
+    def setting(self, name: str, default: Callable[[], str]) -> str:
+        """A setting of this cloud; made by `default` and kept the first time."""
+        with self.transaction():
+            row = self._db.execute("SELECT value FROM setting WHERE name=?", (name,)).fetchone()
+            if row is not None:
+                return str(row[0])
+            value = default()
+            self.set_setting(name, value)
+            return value
+
+    def set_setting(self, name: str, value: str) -> None:
+        """Keep a setting."""
+        with self.transaction():
+            self._db.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
+
+    # -- resources ---------------------------------------------------------------------------------------------
+
+    def insert(self, kind: str, *docs: Doc) -> None:
+        """Add resources; their order is the order of lists."""
+        for doc in docs:
+            cursor = self._db.execute(
+                "INSERT INTO resource (kind, id, doc, created) VALUES (?, ?, ?, ?)",
+                (kind, doc["id"], _dump(doc), doc.get("created", 0.0)),
+            )
+            seq = cursor.lastrowid
+            self._db.executemany(
+                "INSERT INTO attr VALUES (?, ?, ?, ?)",
+                [(kind, key, value, seq) for key, value in attributes(kind, doc)],
+            )
+
+    def _row(self, kind: str, resource_id: str) -> tuple[int, Doc] | None:
+        row = self._db.execute("SELECT seq, doc FROM resource WHERE kind=? AND id=?", (kind, resource_id)).fetchone()
+        return None if row is None else (row[0], json.loads(row[1]))
+
+    def get(self, kind: str, resource_id: str) -> Doc | None:
+        """The resource, or None."""
+        with self.lock:
+            row = self._row(kind, resource_id)
+        return None if row is None else row[1]
+
+    def need(self, kind: str, resource_id: str, error: ApiError) -> Doc:
+        """The resource, or raise `error`."""
+        doc = self.get(kind, resource_id)
+        if doc is None:
+            raise error
+        return doc
+
+    def update(self, kind: str, doc: Doc) -> None:
+        """Put back a changed document."""
+        row = self._row(kind, doc["id"])
+        if row is None:
+            raise KeyError(doc["id"])
+        seq, old = row
+        self._db.execute("UPDATE resource SET doc=? WHERE seq=?", (_dump(doc), seq))
+        before, after = set(attributes(kind, old)), set(attributes(kind, doc))
+        self._unindex(kind, seq, before - after)
+        self._db.executemany(
+            "INSERT INTO attr VALUES (?, ?, ?, ?)", [(kind, key, value, seq) for key, value in after - before]
+        )
+
+    def _unindex(self, kind: str, seq: int, attrs: Iterable[tuple[str, str]]) -> None:
+        self._db.executemany(
+            "DELETE FROM attr WHERE kind=? AND key=? AND value=? AND seq=?",
+            [(kind, key, value, seq) for key, value in attrs],
+        )
+
+    def delete(self, kind: str, resource_id: str) -> None:
+        """Remove a resource with its timers; unknown ids are not an error."""
+        row = self._row(kind, resource_id)
+        if row is None:
+            return
+        seq, old = row
+        self._db.execute("DELETE FROM resource WHERE seq=?", (seq,))
+        self._unindex(kind, seq, attributes(kind, old))
+        self._db.execute("DELETE FROM timer WHERE kind=? AND id=?", (kind, resource_id))
+
+    @staticmethod
+    def _where(
+        kind: str, filters: Filters, ids: Sequence[str] | None, after: int, visible: float | None = None
+    ) -> tuple[str, str, list[Any]]:
+        """FROM and WHERE of a list: the first single-valued filter drives, the others are probed by primary key."""
+        values: list[Any] = []
+        driver = ""
+        probes: list[str] = []
+        for key, wanted in filters.items():
+            if wanted is None or wanted == "" or wanted == []:
+                continue
+            options = [wanted] if isinstance(wanted, str) else list(wanted)
+            marks = ",".join("?" * len(options))
+            if not driver and len(options) == 1 and ids is None:
+                driver = " AND a.kind=? AND a.key=? AND a.value=?"
+                values = [kind, key, options[0], *values]
+            else:
+                probes.append(
+                    f" AND EXISTS (SELECT 1 FROM attr b WHERE b.kind=? AND b.key=? AND b.value IN ({marks})"  # noqa: S608
+                    " AND b.seq=s.seq)"
+                )
+                values += [kind, key, *options]
+        if driver:
+            source, start = f"(SELECT a.seq AS seq FROM attr a WHERE 1{driver}) s", " WHERE 1"  # noqa: S608
+        else:
+            source, start = "(SELECT r.seq AS seq, r.id AS id FROM resource r WHERE r.kind=?) s", " WHERE 1"
+            values = [kind, *values]
+        where = start + "".join(probes)
+        if ids is not None:
+            where += f" AND s.id IN ({','.join('?' * len(ids))})"
+            values += ids
+        if after:
+            where += " AND s.seq > ?"
+            values.append(after)
+        if visible is not None:
+            where += " AND EXISTS (SELECT 1 FROM resource v WHERE v.seq = s.seq AND v.created <= ?)"
+            values.append(visible)
+        return source, where, values
+
+    def count(
+        self,
+        kind: str,
+        filters: Filters | None = None,
+        ids: Sequence[str] | None = None,
+        visible: float | None = None,
+    ) -> int:
+        """How many resources match (those created after `visible`, seconds since 1970, left out)."""
+        source, where, values = self._where(kind, filters or {}, ids, 0, visible)
+        with self.lock:
+            return int(self._db.execute(f"SELECT COUNT(*) FROM {source}{where}", values).fetchone()[0])  # noqa: S608
+
+    def find(
+        self,
+        kind: str,
+        filters: Filters | None = None,
+        *,
+        ids: Sequence[str] | None = None,
+        limit: int = -1,
+        offset: int = 0,
+    ) -> list[Doc]:
+        """Matching documents in order of creation."""
+        return [doc for _, doc in self._select(kind, filters or {}, ids, 0, limit, offset, None)]
+
+    def find_by(self, kind: str, key: str, values: Sequence[str]) -> list[Doc]:
+        """Documents that have one of many values under an indexed key, in order of creation."""
+        marks = ",".join("?" * len(values))
+        query = (
+            f"SELECT x.doc FROM attr a CROSS JOIN resource x ON x.seq = a.seq"  # noqa: S608
+            f" WHERE a.kind=? AND a.key=? AND a.value IN ({marks}) ORDER BY a.seq"
+        )
+        with self.lock:
+            return [json.loads(row[0]) for row in self._db.execute(query, [kind, key, *values])]
+
+    def _select(
+        self,
+        kind: str,
+        filters: Filters,
+        ids: Sequence[str] | None,
+        after: int,
+        limit: int,
+        offset: int,
+        visible: float | None,
+    ) -> list[tuple[int, Doc]]:
+        source, where, values = self._where(kind, filters, ids, after, visible)
+        query = (
+            f"SELECT s.seq, x.doc FROM {source} CROSS JOIN resource x ON x.seq = s.seq{where}"  # noqa: S608
+            " ORDER BY s.seq LIMIT ? OFFSET ?"
+        )
+        with self.lock:
+            rows = self._db.execute(query, [*values, limit, offset]).fetchall()
+        return [(seq, json.loads(doc)) for seq, doc in rows]
+
+    def page(
+        self,
+        kind: str,
+        filters: Filters,
+        *,
+        ids: Sequence[str] | None,
+        size: int,
+        number: int = 1,
+        token: str | None = None,
+        visible: float | None = None,
+    ) -> Page:
+        """One page, by number or by the token of the page before (which stays right while resources come and go)."""
+        after = 0
+        if token:
+            try:
+                after = int(base64.urlsafe_b64decode(token.encode()).decode().removeprefix("seq:"))
+            except ValueError:
+                raise ApiError(
+                    400, "InvalidParameter.NextToken", "The specified parameter NextToken is not valid."
+                ) from None
+        with self.lock:
+            total = self.count(kind, filters, ids, visible)
+            offset = 0 if token else (number - 1) * size
+            rows = self._select(kind, filters, ids, after, size + 1, offset, visible)
+        more = len(rows) > size
+        rows = rows[:size]
+        following = base64.urlsafe_b64encode(f"seq:{rows[-1][0]}".encode()).decode() if more else ""
+        return Page([doc for _, doc in rows], total, following)
+
+    def values(self, kind: str, key: str) -> list[str]:
+        """All values that resources of a kind have under an indexed key."""
+        with self.lock:
+            return [row[0] for row in self._db.execute("SELECT value FROM attr WHERE kind=? AND key=?", (kind, key))]
+
+    def counts(self) -> dict[str, int]:
+        """How many resources there are of each kind (kinds with none are left out)."""
+        with self.lock:
+            rows = self._db.execute("SELECT kind, COUNT(*) FROM resource GROUP BY kind ORDER BY kind").fetchall()
+        return dict(rows)
+
+    # -- timers ------------------------------------------------------------------------------------------------
+
+    def set_timer(self, kind: str, resource_id: str, event: str, at: float) -> None:
+        """Have `event` happen to a resource at a time; an earlier timer of the same event is replaced."""
+        self._db.execute("INSERT OR REPLACE INTO timer VALUES (?, ?, ?, ?)", (kind, resource_id, event, at))
+        if self.next_timer is None or at < self.next_timer:
+            self.next_timer = at
+
+    def drop_timer(self, kind: str, resource_id: str, event: str) -> None:
+        """Forget a timer."""
+        self._db.execute("DELETE FROM timer WHERE kind=? AND id=? AND event=?", (kind, resource_id, event))
+
+    def due(self, now: float) -> list[tuple[str, str, str, float]]:
+        """Timers that have run out (kind, id, event, time), earliest first; they are removed."""
+        rows = self._db.execute(
+            "SELECT kind, id, event, at FROM timer WHERE at<=? ORDER BY at LIMIT 500", (now,)
+        ).fetchall()
+        self._db.executemany("DELETE FROM timer WHERE kind=? AND id=? AND event=?", [row[:3] for row in rows])
+        self._refresh_timer()
+        return rows
+
+    def _refresh_timer(self) -> None:
+        self.next_timer = self._db.execute("SELECT MIN(at) FROM timer").fetchone()[0]
+
+    # -- idempotency -------------------------------------------------------------------------------------------
+
+    def answered(self, action: str, token: str) -> tuple[str, Doc] | None:
+        """Digest of the parameters and answer of an earlier request with this token."""
+        row = self._db.execute(
+            "SELECT digest, answer FROM idempotency WHERE action=? AND token=?", (action, token)
+        ).fetchone()
+        return None if row is None else (row[0], json.loads(row[1]))
+
+    def keep_answer(self, action: str, token: str, digest: str, answer: Doc, now: float) -> None:
+        """Remember an answer for a day."""
+        self._db.execute("DELETE FROM idempotency WHERE at<?", (now - 86_400,))
+        self._db.execute(
+            "INSERT OR REPLACE INTO idempotency VALUES (?, ?, ?, ?, ?)", (action, token, digest, _dump(answer), now)
+        )
+
+    # -- temporary credentials -----------------------------------------------------------------------------------
+
+    def add_credential(
+        self, access_key_id: str, secret: str, token: str, role: str, session: str, expires: float, now: float
+    ) -> None:
+        """Keep temporary credentials; those that ran out an hour ago are forgotten."""
+        with self.transaction():
+            self._db.execute("DELETE FROM credential WHERE expires<?", (now - 3600,))
+            self._db.execute(
+                "INSERT INTO credential VALUES (?, ?, ?, ?, ?, ?)",
+                (access_key_id, secret, token, role, session, expires),
+            )
+
+    def credential(self, access_key_id: str) -> tuple[str, str, str, str, float] | None:
+        """Secret, token, role, session name and expiry of temporary credentials, or None."""
+        with self.lock:
+            row: tuple[str, str, str, str, float] | None = self._db.execute(
+                "SELECT secret, token, role, session, expires FROM credential WHERE access_key_id=?", (access_key_id,)
+            ).fetchone()
+        return row
+
+    def expire_credentials(self, at: float) -> int:
+        """Have all temporary credentials that still live expire at `at`; says how many."""
+        with self.transaction():
+            return self._db.execute("UPDATE credential SET expires=? WHERE expires>?", (at, at)).rowcount
