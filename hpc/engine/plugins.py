@@ -42,9 +42,11 @@ class Plugin:
 
 
 def pulumi_home() -> Path:
-    """The Pulumi home that runs use: the user's own if set, else one in the cache."""
-    chosen = os.environ.get("PULUMI_HOME")
-    return Path(chosen) if chosen else cache_dir() / "pulumi-home"
+    """The Pulumi home that runs use: the one that is set, the user's if they are logged in, else one in the cache."""
+    if chosen := os.environ.get("PULUMI_HOME"):
+        return Path(chosen)
+    own = Path.home() / ".pulumi"
+    return own if (own / "credentials.json").exists() else cache_dir() / "pulumi-home"
 
 
 def launcher_dir() -> Path:

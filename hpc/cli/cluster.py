@@ -1,0 +1,191 @@
+"""`hpc up`, `refresh`, `destroy`, `repair`, `ssh`: the life of a cluster, through the engine."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hpc.cli.output import err, out, print_findings, print_json
+from hpc.cli.progress import Display, display
+from hpc.cli.stacks import JsonOption, StackArgument, stack_file
+from hpc.errors import CannotRunError, RefusedError
+
+if TYPE_CHECKING:
+    from hpc.engine.results import RunResult
+
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the command line."""
+    app.command("up")(up)
+    app.command("refresh")(refresh)
+    app.command("destroy")(destroy)
+    app.command("repair")(repair)
+    app.command("ssh")(ssh)
+
+
+def up(stack: StackArgument, yes: YesOption = False, as_json: JsonOption = False) -> None:
+    """Make the cloud what the stack says: checks, preview, question, deployment.
+
+    Ctrl-C stops cleanly; run it again to go on.
+
+    Exit code 0: done; 1: refused, or you said no; 2: it failed.
+    """
+    from hpc.deploy.session import open_session
+
+    with (
+        display(f"{stack}: up", quiet=as_json) as shown,
+        open_session(stack_file(stack), progress=shown.line, on_event=shown.event) as session,
+    ):
+        shown.line("Previewing")
+        planned = session.deployment.preview()
+        _require(planned)
+        if not as_json:
+            print_findings(session.checked.findings)
+            _show_changes(planned)
+        if planned.changed and not (yes or as_json):
+            _ask(f"Do this to {stack}?", shown)
+        done = session.deployment.up()
+        _finish(done, as_json=as_json)
+
+
+def refresh(
+    stack: StackArgument,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
+    preview_only: Annotated[bool, typer.Option("--preview-only", help="Only say what drifted.")] = False,
+    expect_no_changes: Annotated[bool, typer.Option("--expect-no-changes", help="Exit 1 if anything did.")] = False,
+) -> None:
+    """Compare the state with the cloud: what drifted, and (unless --preview-only) take it over into the state.
+
+    Exit code 0: done; 1: there was drift and --expect-no-changes was given; 2: it failed.
+    """
+    from hpc.deploy.session import open_session
+
+    with (
+        display(f"{stack}: refresh", quiet=as_json) as shown,
+        open_session(stack_file(stack), progress=shown.line, on_event=shown.event, check=False) as session,
+    ):
+        found = session.deployment.refresh(preview_only=True)
+        _require(found)
+        if not as_json:
+            _show_changes(found)
+        if not preview_only and found.changed:
+            if not (yes or as_json):
+                _ask("Take this over into the state?", shown)
+            found = session.deployment.refresh()
+        _finish(found, as_json=as_json)
+    if expect_no_changes and found.changed:
+        raise typer.Exit(1)
+
+
+def destroy(stack: StackArgument, yes: YesOption = False, as_json: JsonOption = False) -> None:
+    """Remove the cluster: elastic nodes first, then everything that is not protected or retained.
+
+    Exit code 0: done; 1: you said no; 2: it failed.
+    """
+    from hpc.deploy.session import open_session
+
+    with (
+        display(f"{stack}: destroy", quiet=as_json) as shown,
+        open_session(stack_file(stack), progress=shown.line, on_event=shown.event, check=False) as session,
+    ):
+        if not (yes or as_json):
+            _ask(f"Remove the cluster of {stack}?", shown)
+        _finish(session.deployment.destroy(), as_json=as_json)
+
+
+def repair(stack: StackArgument) -> None:
+    """After a run that was killed: take away its lock and what nobody knows the end of. Then run `hpc up` again."""
+    from hpc.deploy.session import open_session
+
+    with (
+        display(f"{stack}: repair") as shown,
+        open_session(stack_file(stack), progress=shown.line, on_event=shown.event, check=False) as session,
+    ):
+        session.deployment.repair()
+    err().print(f"{stack} can be run again")
+
+
+def ssh(
+    stack: StackArgument,
+    command: Annotated[list[str] | None, typer.Argument(help="Run this instead of a shell (after --).")] = None,
+    host: Annotated[
+        str, typer.Option(help="Host of the cluster; other than login nodes are reached through one.")
+    ] = "",
+) -> None:
+    """Open a shell on a login node (or another host) of a cluster that is up."""
+    from hpc.deploy.access import ssh_command
+    from hpc.deploy.session import open_session
+
+    with (
+        display(f"{stack}: outputs") as shown,
+        open_session(stack_file(stack), progress=shown.line, check=False) as session,
+    ):
+        arguments = ssh_command(session, host=host, command=command or [])
+    os.execvp(arguments[0], arguments)  # noqa: S606  the terminal now belongs to ssh
+
+
+def _ask(question: str, shown: Display) -> None:
+    shown.pause()
+    if not typer.confirm(question, err=True):
+        raise RefusedError("you said no", code="HPC014", fix="nothing was changed; run it again when you are ready")
+    shown.resume()
+
+
+def _require(result: RunResult) -> None:
+    if not result.succeeded:
+        for diagnostic in result.diagnostics:
+            if diagnostic.severity == "error":
+                err().print(diagnostic.message, markup=False)
+        raise CannotRunError(
+            f"the {result.kind} failed: {result.first_error.splitlines()[0] if result.first_error else 'no reason'}",
+            code="HPC714",
+            fix="mend what the message says and run it again; what was made stays and is taken up",
+        )
+
+
+def _show_changes(result: RunResult) -> None:
+    from collections import Counter
+
+    counts = Counter(change.operation for change in result.changed if not change.type.startswith(("hpc:", "pulumi:")))
+    said = ", ".join(f"{number} to {operation}" for operation, number in sorted(counts.items()))
+    err().print(said or "no changes")
+    for change in result.changed:
+        if change.operation in ("replace", "delete"):
+            why = f" because of {', '.join(change.replacing)}" if change.replacing else ""
+            err().print(f"  [bold red]{change.operation}[/] {change.type} {change.name}{why}")
+
+
+def _finish(result: RunResult, *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "kind": result.kind,
+                "succeeded": result.succeeded,
+                "changes": [
+                    {"type": c.type, "name": c.name, "operation": c.operation, "replacing": list(c.replacing)}
+                    for c in result.changed
+                ],
+                "outputs": dict(result.outputs),
+                "seconds": round(result.seconds, 1),
+            }
+        )
+    _require(result)
+    if not as_json and result.outputs:
+        from rich.table import Table
+
+        table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+        for name, value in result.outputs.items():
+            table.add_row(name, _text(value))
+        out().print(table)
+        err().print(f"[green]{result.kind}[/] took {result.seconds:.1f} s")
+
+
+def _text(value: Any) -> str:
+    import json
+
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)

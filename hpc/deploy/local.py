@@ -1,0 +1,86 @@
+"""The local cloud as a target of deployments: where it lives, how it is reached, how its stack keeps its secrets."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpc.paths import state_dir
+
+if TYPE_CHECKING:
+    from localcloud.api.client import LocalCloud
+
+#: Name of the stack that only ever goes to the local cloud.
+LOCAL_STACK = "local"
+
+
+def cloud_dir() -> Path:
+    """Folder of the local cloud: its database, its log, its hosts."""
+    return state_dir() / "cloud"
+
+
+def pulumi_dir() -> Path:
+    """Folder of the Pulumi state of local stacks."""
+    return state_dir() / "pulumi"
+
+
+def running_cloud() -> LocalCloud | None:
+    """The local cloud if it runs, else None."""
+    from localcloud.api.client import LocalCloud
+
+    return LocalCloud.read(cloud_dir())
+
+
+def ensure_cloud(progress: Callable[[str], None], *, hosts: bool | None = None) -> LocalCloud:
+    """The local cloud, started if need be.
+
+    Args:
+        progress: gets lines for the user.
+        hosts: real hosts or API only; None takes hosts where the machine can have them.
+    """
+    from localcloud.api.launch import start
+
+    if (found := running_cloud()) is not None:
+        return found
+    progress("Starting the local Alibaba Cloud")
+    return start(cloud_dir(), hosts=hosts)
+
+
+def cloud_environment(cloud: LocalCloud) -> Mapping[str, str]:
+    """Variables by which the program, the SDKs and the sweep find the local cloud and its keys."""
+    return {
+        "HPC_LOCAL_ENDPOINT": cloud.endpoint,
+        "ALIBABA_CLOUD_ACCESS_KEY_ID": cloud.record.access_key_id,
+        "ALIBABA_CLOUD_ACCESS_KEY_SECRET": cloud.record.access_key_secret,
+    }
+
+
+def passphrase() -> str:
+    """Passphrase of the local stacks' secrets: made once, readable by the user only."""
+    file = pulumi_dir() / "passphrase"
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="ascii") as out:
+            out.write(secrets.token_urlsafe(32))
+    return file.read_text(encoding="ascii")
+
+
+def remove_cloud(progress: Callable[[str], None]) -> None:
+    """Stop the local cloud and remove it whole, also what a crashed run left: hosts, networks, files, Pulumi state."""
+    import shutil
+
+    from localcloud.api.launch import stop
+
+    progress("Stopping the local cloud")
+    stop(cloud_dir())
+    if os.geteuid() == 0:
+        from localcloud.hosts.reset import reset
+
+        progress("Removing hosts and networks")
+        reset(cloud_dir(), data=True)
+    for folder in (cloud_dir(), pulumi_dir()):
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,87 @@
+"""An open stack with everything that a run of it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpc.checks import Checked, check_stack_file
+from hpc.deploy.local import LOCAL_STACK, cloud_environment, ensure_cloud, passphrase, pulumi_dir
+from hpc.deploy.providers import providers
+from hpc.engine.cli import ensure_cli
+from hpc.engine.project import Deployment, OnEvent, Workspace
+from hpc.findings import FindingsError, has_errors
+from hpc.paths import PROJECT_ROOT
+
+if TYPE_CHECKING:
+    from localcloud.api.client import LocalCloud
+
+
+@dataclass(frozen=True)
+class Session:
+    """A stack that is ready to run.
+
+    Attributes:
+        stack: its name.
+        checked: the cluster, its price and the findings.
+        deployment: runs it.
+        cloud: the local cloud it goes to, or None for the real one.
+    """
+
+    stack: str
+    checked: Checked
+    deployment: Deployment
+    cloud: LocalCloud | None
+
+
+def stack_name(file: Path) -> str:
+    """Name of the stack that a file configures: `dev` for `Pulumi.dev.yaml`."""
+    name = file.name
+    return name.removeprefix("Pulumi.").removesuffix(".yaml") if name.startswith("Pulumi.") else file.stem
+
+
+@contextmanager
+def open_session(
+    file: Path,
+    *,
+    progress: Callable[[str], None],
+    on_event: OnEvent = lambda event: None,
+    hosts: bool | None = None,
+    check: bool = True,
+) -> Iterator[Session]:
+    """Check a stack, get the engine and the plugins, start the local cloud where it is for it, open the stack.
+
+    Args:
+        file: the stack file.
+        progress: gets lines for the user.
+        on_event: gets the engine's events.
+        hosts: for the local cloud: real hosts or API only; None takes hosts where the machine can have them.
+        check: refuse a stack with errors; destroying works without.
+
+    Raises:
+        FindingsError: the stack is refused.
+        HpcError: something that is needed cannot be had.
+    """
+    checked = check_stack_file(file)
+    if check and has_errors(checked.findings):
+        raise FindingsError(checked.findings)
+    stack = stack_name(file)
+    local = stack == LOCAL_STACK
+    cli = ensure_cli(progress)
+    cloud = ensure_cloud(progress, hosts=hosts) if local else None
+    environment: Mapping[str, str] = cloud_environment(cloud) if cloud else {}
+    with providers(cli, local=local, progress=progress) as ports:
+        workspace = Workspace(
+            stack=stack,
+            stack_file=file,
+            cli=cli,
+            folder=pulumi_dir() / "project" if local else PROJECT_ROOT,
+            backend=f"file://{pulumi_dir() / 'state'}" if local else None,
+            passphrase=passphrase() if local else None,
+            environment=environment,
+            debug_providers=ports,
+        )
+        yield Session(stack, checked, Deployment(workspace, on_event, progress), cloud)
