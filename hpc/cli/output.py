@@ -21,7 +21,7 @@ _STYLE = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO:
 @cache
 def out() -> Console:
     """Console for results. Colours go away with NO_COLOR or when the output is not a terminal."""
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 140)
 
 
 @cache
