@@ -10,7 +10,7 @@ from hpc.cost import Estimate, check_caps, estimate
 from hpc.findings import Finding
 from hpc.spec.cluster import ClusterSpec
 from hpc.spec.load import LoadedStack, load_stack_file, parse_cluster
-from hpc.spec.rules import check
+from hpc.spec.rules import apply_checks, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,5 +51,5 @@ def _check(loaded: LoadedStack, catalog: Catalog) -> Checked:
     if loaded.spec is None:
         return Checked(None, None, loaded.findings)
     price = estimate(loaded.spec, catalog)
-    findings = (*loaded.findings, *check(loaded.spec, catalog), *check_caps(loaded.spec, price))
-    return Checked(loaded.spec, price, findings)
+    found = (*check(loaded.spec, catalog), *apply_checks(check_caps(loaded.spec, price), loaded.spec))
+    return Checked(loaded.spec, price, (*loaded.findings, *loaded.relevant(found)))

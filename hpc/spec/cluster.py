@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
-from hpc.spec.base import Name, RegionId, SpecModel, TagKey, TagValue, ZoneId
+from hpc.spec.base import Form, Name, RegionId, SpecModel, TagKey, TagValue, ZoneId
 from hpc.spec.image import ImageSpec
 from hpc.spec.money import BudgetSpec, QuotaSpec, UsageSpec
 from hpc.spec.network import NetworkSpec
@@ -15,7 +15,7 @@ from hpc.spec.pool import PoolSpec
 from hpc.spec.software import AccessSpec, MpiSpec, SlurmSpec
 from hpc.spec.storage import StorageSpec
 
-FindingCode = Annotated[str, StringConstraints(pattern=r"^HPC\d{3}$")]
+FindingCode = Annotated[str, Form(r"^HPC\d{3}$", "a code such as HPC207")]
 
 
 class ClusterSpec(SpecModel):
@@ -36,7 +36,7 @@ class ClusterSpec(SpecModel):
     image: ImageSpec = ImageSpec()
     """Image of all nodes; pools may have their own."""
 
-    storage: tuple[StorageSpec, ...] = (StorageSpec(mount="/home"),)
+    storage: Annotated[tuple[StorageSpec, ...], Field(max_length=20)] = (StorageSpec(mount="/home"),)
     """Shared file systems. The first general one also holds the cluster's configuration and software."""
 
     management: ManagementSpec = ManagementSpec()
@@ -60,16 +60,16 @@ class ClusterSpec(SpecModel):
     budget: BudgetSpec = BudgetSpec()
     """Caps on price and size."""
 
-    usage: dict[Name, UsageSpec] = Field(default_factory=dict)
+    usage: dict[Name, UsageSpec] = Field(default_factory=dict, max_length=200)
     """Expected use by pool, for the monthly estimate."""
 
     quota: QuotaSpec = QuotaSpec()
     """Quota of the account."""
 
-    tags: dict[TagKey, TagValue] = Field(default_factory=dict)
+    tags: dict[TagKey, TagValue] = Field(default_factory=dict, max_length=100)
     """Tags of every resource, beside `hpc:cluster` and `hpc:role`, which are always there."""
 
-    checks: dict[FindingCode, Literal["warning", "off"]] = Field(default_factory=dict)
+    checks: dict[FindingCode, Literal["warning", "off"]] = Field(default_factory=dict, max_length=200)
     """Findings to be downgraded to a warning or switched off, by code, where the code allows it."""
 
     protect: bool = True

@@ -5,9 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import StringConstraints
-
-from hpc.spec.base import SpecModel
+from hpc.spec.base import Form, SpecModel
 
 
 class OperatingSystem(StrEnum):
@@ -26,7 +24,7 @@ class ImageSpec(SpecModel):
     os: OperatingSystem = OperatingSystem.ALINUX_3
     """Distribution; the newest public image of it is used unless `image_id` is given."""
 
-    image_id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{4,128}$")] | None = None
+    image_id: Annotated[str, Form(r"^[A-Za-z0-9_.-]{4,128}$", "the id of an image such as m-bp1abcdefgh")] | None = None
     """Boot this image; `os` must say which distribution is in it."""
 
     baked: bool = False

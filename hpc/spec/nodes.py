@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from hpc.spec.base import InstanceTypeName, SpecModel, ZoneId
+from hpc.spec.base import InstanceTypeName, SpecModel, Whole, ZoneId
 
 
 class NodeCharge(StrEnum):
@@ -29,7 +29,7 @@ class PerformanceLevel(StrEnum):
 class DiskSpec(SpecModel):
     """A system disk (always an ESSD)."""
 
-    size_gib: Annotated[int, Field(ge=20, le=2048)] = 60
+    size_gib: Annotated[Whole, Field(ge=20, le=2048)] = 60
     """Size in GiB, 20 to 2,048 (system disks of ECS)."""
 
     performance_level: PerformanceLevel = PerformanceLevel.PL0
@@ -48,7 +48,7 @@ class ManagementSpec(SpecModel):
     charge: NodeCharge = NodeCharge.PAYG
     """`payg` or `prepaid` (subscription)."""
 
-    period_months: Annotated[int, Field(ge=1, le=60)] = 1
+    period_months: Annotated[Whole, Field(ge=1, le=60)] = 1
     """Length of a subscription in months."""
 
     auto_renew: bool = True
@@ -67,7 +67,7 @@ class ManagementSpec(SpecModel):
 class LoginSpec(SpecModel):
     """Login nodes: where people log in, build and submit."""
 
-    count: Annotated[int, Field(ge=0, le=10)] = 1
+    count: Annotated[Whole, Field(ge=0, le=10)] = 1
     """Number of login nodes."""
 
     instance_type: InstanceTypeName = "ecs.c7.xlarge"
@@ -76,7 +76,7 @@ class LoginSpec(SpecModel):
     charge: NodeCharge = NodeCharge.PAYG
     """`payg` or `prepaid` (subscription)."""
 
-    period_months: Annotated[int, Field(ge=1, le=60)] = 1
+    period_months: Annotated[Whole, Field(ge=1, le=60)] = 1
     """Length of a subscription in months."""
 
     auto_renew: bool = True
@@ -85,7 +85,7 @@ class LoginSpec(SpecModel):
     public_ip: bool = True
     """Give each login node an elastic IP address; without it they are reached through a VPN or a peered VPC."""
 
-    bandwidth_mbps: Annotated[int, Field(ge=1, le=200)] = 20
+    bandwidth_mbps: Annotated[Whole, Field(ge=1, le=200)] = 20
     """Peak outbound bandwidth of the elastic IP address in Mbit/s (paid by traffic)."""
 
     system_disk: DiskSpec = DiskSpec(size_gib=60)

@@ -6,9 +6,9 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
-from hpc.spec.base import InstanceTypeName, Name, SpecModel, TagKey, TagValue, ZoneId
+from hpc.spec.base import Form, InstanceTypeName, Name, SpecModel, TagKey, TagValue, Whole, ZoneId
 from hpc.spec.image import ImageSpec
 from hpc.spec.nodes import DiskSpec
 from hpc.spec.units import Duration, Money
@@ -38,6 +38,12 @@ class Placement(StrEnum):
     AVAILABILITY = "availability"
 
 
+#: A feature name of Slurm.
+Feature = Annotated[
+    str, Form(r"^[A-Za-z][A-Za-z0-9_]{0,31}$", "a feature name: letters, digits and underscores, first a letter")
+]
+
+
 class PoolSpec(SpecModel):
     """A pool of elastic compute nodes; each pool is a partition of the same name."""
 
@@ -47,7 +53,7 @@ class PoolSpec(SpecModel):
     instance_types: Annotated[tuple[InstanceTypeName, ...], Field(min_length=1, max_length=10)]
     """Instance types in order of preference; all must look the same to Slurm."""
 
-    zones: tuple[ZoneId, ...] = ()
+    zones: Annotated[tuple[ZoneId, ...], Field(max_length=8)] = ()
     """Zones in order of preference; all zones of the cluster, in its order, unless given."""
 
     charge: PoolCharge = PoolCharge.SPOT
@@ -59,10 +65,10 @@ class PoolSpec(SpecModel):
     spot_duration: Literal[0, 1] = 0
     """Protected hours of a spot instance: 1 for one hour without reclaim, 0 for none (cheaper)."""
 
-    min: Annotated[int, Field(ge=0, le=10000)] = 0
+    min: Annotated[Whole, Field(ge=0, le=10000)] = 0
     """Nodes that are always kept; 0 scales to zero."""
 
-    max: Annotated[int, Field(ge=1, le=10000)] = 8
+    max: Annotated[Whole, Field(ge=1, le=10000)] = 8
     """Most nodes at once."""
 
     idle: Duration = timedelta(minutes=10)
@@ -86,7 +92,7 @@ class PoolSpec(SpecModel):
     hyperthreading: bool = False
     """Let Slurm use both threads of a core. Off, each physical core is one CPU."""
 
-    memory_margin_percent: Annotated[int, Field(ge=1, le=50)] = 5
+    memory_margin_percent: Annotated[Whole, Field(ge=1, le=50)] = 5
     """Share of the memory that Slurm leaves to the system: RealMemory is the type's memory minus this."""
 
     image: ImageSpec | None = None
@@ -95,16 +101,16 @@ class PoolSpec(SpecModel):
     system_disk: DiskSpec = DiskSpec(size_gib=40)
     """System disk of each node."""
 
-    features: tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,31}$")], ...] = ()
+    features: Annotated[tuple[Feature, ...], Field(max_length=32)] = ()
     """Extra features for `sbatch --constraint`; the instance family and interconnect are always there."""
 
-    weight: Annotated[int, Field(ge=1, le=65533)] | None = None
+    weight: Annotated[Whole, Field(ge=1, le=65533)] | None = None
     """Slurm weight: pools with a lower one are used first; the order in the file unless given."""
 
     max_time: Duration | None = None
     """Longest job in the pool's partition (MaxTime); no limit unless given."""
 
-    tags: dict[TagKey, TagValue] = Field(default_factory=dict)
+    tags: dict[TagKey, TagValue] = Field(default_factory=dict, max_length=100)
     """Tags of the pool's instances, disks and interfaces, beside the cluster's."""
 
     @property

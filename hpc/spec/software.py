@@ -5,12 +5,34 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
-from hpc.spec.base import SpecModel
+from hpc.spec.base import Form, Name, SpecModel
 
-SlurmParameter = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9]{1,40}$")]
-SlurmValue = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f#\"'\\]{0,200}$")]
+SlurmParameter = Annotated[str, Form(r"^[A-Za-z][A-Za-z0-9]{1,40}$", "the name of a slurm.conf parameter")]
+SlurmValue = Annotated[
+    str,
+    Form(r"^[^\x00-\x1f#\"'\\]{0,200}$", "one line of text without #, quotes and backslashes"),
+]
+
+
+#: A public key as OpenSSH writes it: type, base64, comment.
+PublicKey = Annotated[
+    str,
+    Form(
+        r"^(ssh|ecdsa|sk)-[a-zA-Z0-9@.-]{1,60} [A-Za-z0-9+/=]{1,6000}( [^\x00-\x1f]{0,500})?$",
+        "an OpenSSH public key such as ssh-ed25519 AAAA... name",
+    ),
+]
+
+#: A Linux account name.
+UserName = Annotated[
+    str,
+    Form(
+        r"^[a-z][a-z0-9_-]{0,30}$",
+        "an account name: at most 31 lower case letters, digits, hyphens and underscores, first a letter",
+    ),
+]
 
 
 class MpiStack(StrEnum):
@@ -24,7 +46,11 @@ class MpiStack(StrEnum):
 class MpiSpec(SpecModel):
     """MPI stacks on shared storage."""
 
-    stacks: tuple[MpiStack, ...] = (MpiStack.OPENMPI, MpiStack.MPICH, MpiStack.INTELMPI)
+    stacks: Annotated[tuple[MpiStack, ...], Field(max_length=10)] = (
+        MpiStack.OPENMPI,
+        MpiStack.MPICH,
+        MpiStack.INTELMPI,
+    )
     """Which stacks to install."""
 
     default: MpiStack = MpiStack.OPENMPI
@@ -34,23 +60,21 @@ class MpiSpec(SpecModel):
 class SlurmSpec(SpecModel):
     """Settings of the scheduler beyond what the pools say."""
 
-    default_partition: str | None = None
+    default_partition: Name | None = None
     """Pool whose partition takes jobs that name none; the first pool unless given."""
 
     topology: bool = False
     """Write a topology file (one switch per pool and zone)."""
 
-    parameters: dict[SlurmParameter, SlurmValue] = Field(default_factory=dict)
+    parameters: dict[SlurmParameter, SlurmValue] = Field(default_factory=dict, max_length=200)
     """Further lines for slurm.conf, for instance `PriorityType: priority/multifactor`."""
 
 
 class AccessSpec(SpecModel):
     """Who may log in beside the key that the program makes for itself."""
 
-    ssh_keys: tuple[
-        Annotated[str, StringConstraints(pattern=r"^(ssh|ecdsa|sk)-[a-zA-Z0-9@.-]+ [A-Za-z0-9+/=]+( .*)?$")], ...
-    ] = ()
+    ssh_keys: Annotated[tuple[PublicKey, ...], Field(max_length=500)] = ()
     """OpenSSH public keys that are accepted on every node for the administrator."""
 
-    users: tuple[Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,30}$")], ...] = ()
+    users: Annotated[tuple[UserName, ...], Field(max_length=5000)] = ()
     """User accounts to make on all nodes, with homes on shared storage and a Slurm account."""

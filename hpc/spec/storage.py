@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
-from hpc.spec.base import SpecModel, ZoneId
+from hpc.spec.base import Form, SpecModel, Whole, ZoneId
 
 
 class StorageKind(StrEnum):
@@ -37,7 +37,7 @@ STORAGE_TYPES = {
 class StorageSpec(SpecModel):
     """One NAS file system and where it is mounted."""
 
-    mount: Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]{0,200}$")]
+    mount: Annotated[str, Form(r"^/[A-Za-z0-9._/-]{0,200}$", "an absolute path such as /home")]
     """Folder on every node, for instance `/home`."""
 
     kind: StorageKind = StorageKind.GENERAL
@@ -46,13 +46,19 @@ class StorageSpec(SpecModel):
     storage_type: StorageType | None = None
     """Storage class; `performance` for general and `standard` for extreme NAS unless given."""
 
-    capacity_gib: Annotated[int, Field(ge=1)] | None = None
+    capacity_gib: Annotated[Whole, Field(ge=1)] | None = None
     """Capacity in GiB; extreme NAS needs it, general NAS grows by itself."""
 
     zone: ZoneId | None = None
     """Zone of an extreme NAS; the first zone of the cluster unless given."""
 
-    file_system_id: Annotated[str, StringConstraints(pattern=r"^(extreme-)?[a-z0-9]{6,40}$")] | None = None
+    file_system_id: (
+        Annotated[
+            str,
+            Form(r"^(extreme-)?[a-z0-9]{6,40}$", "the id of a NAS file system such as 31a8e4abcd"),
+        ]
+        | None
+    ) = None
     """Use this file system instead of making one; it is never changed or deleted."""
 
     encrypted: bool = True
@@ -61,7 +67,7 @@ class StorageSpec(SpecModel):
     retain: bool = True
     """Keep the file system when the cluster is destroyed."""
 
-    expected_gib: Annotated[int, Field(ge=0)] | None = None
+    expected_gib: Annotated[Whole, Field(ge=0)] | None = None
     """How much general NAS is expected to hold, GiB, for the price estimate; `capacity_gib` for extreme NAS."""
 
     @property
