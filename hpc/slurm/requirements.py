@@ -1,7 +1,7 @@
 """The elastic daemon's Python packages, pinned with checksums: what of uv.lock it needs, in pip's format.
 
-`python -m hpc.slurm.requirements > hpc/slurm/elastic-requirements.txt` writes the file that goes into the bundle; a test
-holds it equal to the lock file.
+`python -m hpc.slurm.requirements > hpc/slurm/elastic-requirements.txt` writes the file that goes into the bundle; a
+test holds it equal to the lock file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""User data: what cloud-init runs at the first boot of a node. No secrets are in it (any process on a node can read it)."""
+"""User data: what cloud-init runs at the first boot of a node. No secrets: any process on a node can read it."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ def compute_user_data(spec: ClusterSpec, pool: PoolSpec, mounts: Sequence[Mount]
 
 
 def node_user_data(spec: ClusterSpec) -> str:
-    """Cloud-config of management and login nodes: keys only, no passwords. The rest comes over SSH, where it is seen."""
+    """Cloud-config of management and login nodes: keys only, no passwords. The rest comes over SSH."""
     return render("node-user-data.yaml.j2", cluster=spec.name)

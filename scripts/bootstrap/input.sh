@@ -15,6 +15,7 @@ read_input() {
     for name in facts.env facts.json mounts share; do
         [[ -s $HPC_INPUT/$name ]] || fail HPC915 "the input has no $name"
     done
+    # shellcheck disable=SC2034  # used by the script that sources this
     HPC_SHARE=$HPC_ROOT$(<"$HPC_INPUT/share")
 }
 
