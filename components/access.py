@@ -7,9 +7,9 @@ import sys
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_alicloud import ecs
 from pulumi_command import local
 
+from components.sdk import ecs
 from hpc.paths import PROJECT_ROOT
 from hpc.spec.cluster import ClusterSpec
 from hpc.spec.names import cluster_tags

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pulumi
-from pulumi_alicloud import ecs
 
+from components.sdk import ecs
 from hpc.catalog import Catalog
 from hpc.errors import CannotRunError, RefusedError
 from hpc.spec.image import ImageSpec

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_alicloud import ecs
 
 from components.node import NodeArgs, long_lived_node
+from components.sdk import ecs
 from hpc.spec.cluster import ClusterSpec
 from hpc.spec.names import cluster_tags, login_names
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_alicloud import ecs
 
 from components.node import NodeArgs, long_lived_node
+from components.sdk import ecs
 from hpc.spec.cluster import ClusterSpec
 from hpc.spec.names import management_names
 

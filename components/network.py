@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_alicloud import ecs, vpc
 
+from components.sdk import ecs, vpc
 from hpc.spec.addresses import vswitch_cidrs
 from hpc.spec.cluster import ClusterSpec
 from hpc.spec.names import cluster_tags

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_alicloud import ecs
 
+from components.sdk import ecs
 from hpc.slurm.userdata import node_user_data
 from hpc.spec.cluster import ClusterSpec
 from hpc.spec.names import TAG_NODE, cluster_tags

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-from pulumi_alicloud import ecs
 
+from components.sdk import ecs
 from hpc.spec.cluster import ClusterSpec
 from hpc.spec.names import cluster_tags
 from hpc.spec.pool import Placement, PoolSpec

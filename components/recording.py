@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pulumi
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime import mocks, rpc, set_all_config, settings
 from pulumi.runtime.proto import resource_pb2
@@ -19,6 +18,9 @@ Invokes = Callable[[str, Mapping[str, Any]], dict[str, Any]]
 
 #: Outputs of a resource once it exists: type, name and inputs to properties beside the inputs.
 Outputs = Callable[[str, str, Mapping[str, Any]], dict[str, Any]]
+
+
+_STACK = "pulumi:pulumi:Stack"
 
 
 class _Unknown:
@@ -50,7 +52,7 @@ class Registered:
         urn: of the resource.
         type: type token.
         name: logical name.
-        parent: URN of the parent; empty for the stack's own children.
+        parent: URN of the parent, the stack's for its own children.
         custom: made by a provider, not a component.
         inputs: plain values, `UNKNOWN` and `SecretValue` among them.
         protect: deleting and replacing it is refused.
@@ -111,9 +113,15 @@ class _Monitor(mocks.MockMonitor):
         self._recording = recording
         self._outputs = outputs
 
+    def make_urn(self, parent: str, type_: str, name: str) -> str:
+        """As the engine does: all parents' types but the stack's are part of a URN."""
+        above = parent.split("::")[2] if parent else ""
+        qualified = type_ if above in ("", _STACK) else f"{above}${type_}"
+        return f"urn:pulumi:{settings.get_stack()}::{settings.get_project()}::{qualified}::{name}"
+
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802  (name of the protocol)
         urn = self.make_urn(request.parent, request.type, request.name)
-        if request.type == "pulumi:pulumi:Stack":
+        if request.type == _STACK:
             return resource_pb2.RegisterResourceResponse(urn=urn)
         inputs = _plain_struct(request.object)
         self._recording.resources.append(
@@ -143,7 +151,7 @@ class _Monitor(mocks.MockMonitor):
         return resource_pb2.RegisterResourceResponse(urn=urn, id=resource_id, object=state)
 
     def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802  (name of the protocol)
-        if "pulumi:pulumi:Stack" in request.urn.split("::")[2]:
+        if request.urn.split("::")[2] == _STACK:
             self._recording.outputs.update(_plain_struct(request.outputs))
         return empty_pb2.Empty()
 
@@ -276,8 +284,3 @@ def unwrap(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [unwrap(item) for item in value]
     return value
-
-
-def refused(error: Exception) -> bool:
-    """Whether a program ended because it refused its own input (`pulumi.RunError`)."""
-    return isinstance(error, pulumi.RunError)

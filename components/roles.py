@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pulumi
-from pulumi_alicloud import ram
 
 from components.ram_policy import assume_role_document, management_document
+from components.sdk import ram
 from hpc.spec.cluster import ClusterSpec
 from hpc.spec.names import cluster_tags
 

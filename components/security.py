@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 
 import pulumi
-from pulumi_alicloud import ecs
 
+from components.sdk import ecs
 from hpc.spec.cluster import ClusterSpec
 from hpc.spec.names import cluster_tags
 from hpc.spec.network import SLURMCTLD_PORT, SLURMD_PORT, SLURMDBD_PORT

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 import pulumi
-from pulumi_alicloud import nas
 
+from components.sdk import nas
 from hpc.spec.addresses import vswitch_cidrs
 from hpc.spec.cluster import ClusterSpec
 from hpc.spec.names import cluster_tags
