@@ -13,13 +13,36 @@ from hpc.findings import Finding, Severity
 from hpc.spec.cluster import ClusterSpec
 from hpc.spec.codes import finding, registry
 from hpc.spec.problems import closest
-from hpc.spec.rules import names, region
+from hpc.spec.rules import (
+    images,
+    instance_types,
+    long_lived,
+    money,
+    names,
+    network,
+    pools,
+    ports,
+    region,
+    software,
+    ssh,
+    storage,
+)
 from hpc.spec.rules.context import CatalogView, Context, Rule
 
 #: All rules in the order in which their findings are reported.
 RULES: tuple[Rule, ...] = (
     *region.RULES,
     *names.RULES,
+    *software.RULES,
+    *network.RULES,
+    *ports.RULES,
+    *ssh.RULES,
+    *pools.RULES,
+    *instance_types.RULES,
+    *images.RULES,
+    *storage.RULES,
+    *long_lived.RULES,
+    *money.RULES,
 )
 
 
