@@ -57,12 +57,18 @@ class MpiSpec(SpecModel):
     """Which stack the module `mpi` loads."""
 
 
+_OWNED = """
+ClusterName SlurmctldHost ControlMachine ControlAddr BackupController BackupAddr NodeName PartitionName
+NodeSet DownNodes FrontendName SlurmUser SlurmdUser SlurmctldPort SlurmdPort SrunPortRange ResumeProgram
+ResumeFailProgram SuspendProgram ResumeTimeout ResumeRate SuspendTimeout SuspendTime SuspendRate
+SuspendExcNodes SuspendExcParts SuspendExcStates StateSaveLocation SlurmdSpoolDir AccountingStorageType
+AccountingStorageHost AccountingStoragePort AccountingStorageBackupHost AuthType CredType Include
+TopologyPlugin PrivateData
+"""
+
 #: Parameters of slurm.conf that follow from the rest of the stack file, in lower case: who and where, ports, what
 #: starts and stops nodes, accounting. A second value would make Slurm and the rest of the program disagree.
-OWNED_PARAMETERS = frozenset(
-    key.lower()
-    for key in ["ClusterName", "SlurmctldHost", "ControlMachine", "ControlAddr", "BackupController", "BackupAddr", "NodeName", "PartitionName", "NodeSet", "DownNodes", "FrontendName", "SlurmUser", "SlurmdUser", "SlurmctldPort", "SlurmdPort", "SrunPortRange", "ResumeProgram", "ResumeFailProgram", "SuspendProgram", "ResumeTimeout", "ResumeRate", "SuspendTimeout", "SuspendTime", "SuspendRate", "SuspendExcNodes", "SuspendExcParts", "SuspendExcStates", "StateSaveLocation", "SlurmdSpoolDir", "AccountingStorageType", "AccountingStorageHost", "AccountingStoragePort", "AccountingStorageBackupHost", "AuthType", "CredType", "Include", "TopologyPlugin", "PrivateData"]
-)
+OWNED_PARAMETERS = frozenset(_OWNED.lower().split())
 
 
 class SlurmSpec(SpecModel):

@@ -16,10 +16,15 @@ from hpc.spec.software import OWNED_PARAMETERS
 MOST_TAGS = 20
 OWN_TAGS = 4
 
+_ACCOUNTS = """
+root daemon bin sys sync games man lp mail news uucp proxy www-data backup list irc gnats nobody adm
+shutdown halt operator ftp systemd-network systemd-resolve systemd-timesync systemd-coredump dbus messagebus
+polkitd sshd chrony _apt tss rpc rpcuser nfsnobody statd slurm munge mysql mariadb admin ubuntu rocky debian
+ecs-user hpc
+"""
+
 #: Accounts that the distributions, Slurm, MUNGE, MariaDB and the cloud's images bring along.
-SYSTEM_ACCOUNTS = frozenset(
-    ["root", "daemon", "bin", "sys", "sync", "games", "man", "lp", "mail", "news", "uucp", "proxy", "www-data", "backup", "list", "irc", "gnats", "nobody", "adm", "shutdown", "halt", "operator", "ftp", "systemd-network", "systemd-resolve", "systemd-timesync", "systemd-coredump", "dbus", "messagebus", "polkitd", "sshd", "chrony", "_apt", "tss", "rpc", "rpcuser", "nfsnobody", "statd", "slurm", "munge", "mysql", "mariadb", "admin", "ubuntu", "rocky", "debian", "ecs-user", "hpc"]
-)
+SYSTEM_ACCOUNTS = frozenset(_ACCOUNTS.split())
 
 _KEY_TYPES = {
     "ssh-ed25519": "ed25519",

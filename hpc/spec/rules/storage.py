@@ -16,10 +16,13 @@ EXTREME_GIB = (100, 256 * 1024)
 #: Hosts that one file system serves at once (https://help.aliyun.com/en/nas/product-overview/limits).
 MOST_CLIENTS = 1000
 
+_CLOSED = """
+/bin /boot /dev /etc /lib /lib32 /lib64 /libx32 /proc /root /run /sbin /sys /tmp /usr /var /opt/hpc
+/lost+found
+"""
+
 #: Folders in which nothing may be mounted, themselves included.
-CLOSED = frozenset(
-    ["/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/root", "/run", "/sbin", "/sys", "/tmp", "/usr", "/var", "/opt/hpc", "/lost+found"]
-)
+CLOSED = frozenset(_CLOSED.split())
 
 #: Folders that may not be hidden, though mounts below them are fine.
 KEPT = frozenset(("/", "/opt"))
