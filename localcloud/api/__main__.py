@@ -35,12 +35,12 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _backend(hosts: bool, state: Path) -> HostBackend:
+def _backend(hosts: bool, state: Path, port: int) -> HostBackend:
     if not hosts:
         return ApiOnlyBackend()
     from localcloud.hosts.backend import NspawnBackend
 
-    backend: HostBackend = NspawnBackend(state)
+    backend: HostBackend = NspawnBackend(state, api_port=port)
     return backend
 
 
@@ -98,7 +98,7 @@ def main() -> int:
     port = listener.getsockname()[1]
     shown = args.bind if args.bind not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104
     endpoint = f"[{shown}]:{port}" if ":" in shown else f"{shown}:{port}"
-    server = Server(state, _backend(args.hosts, state), region=args.region, endpoint=endpoint)
+    server = Server(state, _backend(args.hosts, state, port), region=args.region, endpoint=endpoint)
     server.begin()
     config = uvicorn.Config(
         make_app(server), log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=3,

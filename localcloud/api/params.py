@@ -74,7 +74,7 @@ class Declared:
                 result[name] = value
             elif lower in self._lists:  # a list given as one JSON document or one value
                 result.update(self._json_list(self._lists[lower], value))
-            else:
+            elif value != "":  # clients send parameters without a value that an action does not have
                 raise ApiError(
                     400, "InvalidParameter", f"The specified parameter {name} is not supported by this action."
                 )

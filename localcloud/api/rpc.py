@@ -43,8 +43,10 @@ class Request:
 
     @property
     def acs3(self) -> bool:
-        """Whether it is in the newer style (action in a header)."""
-        return "x-acs-action" in self.headers
+        """Whether it is signed in the newer style (some clients name the action in a header and sign in the older one)."""
+        return self.headers.get("authorization", "").lstrip().startswith("ACS3") or (
+            "x-acs-action" in self.headers and "Signature" not in self.parameters
+        )
 
     @property
     def parameters(self) -> dict[str, str]:

@@ -233,11 +233,11 @@ def _data_view(data: dict[str, str]) -> dict[str, Any]:
                         "SnapshotId",
                         "PerformanceLevel",
                         "Device",
-                        "Encrypted",
                     )
                     if key in item
                 },
                 "Size": item.number("Size"),
+                "Encrypted": item.flag("Encrypted"),
                 "DeleteWithInstance": item.flag("DeleteWithInstance", True),
             }
             for item in params.structs("DataDisk")

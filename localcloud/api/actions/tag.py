@@ -135,6 +135,38 @@ _register("nas", "ResourceId", "TagKey")
 _register("ram", "ResourceNames", "TagKey")
 
 
+@read(
+    "ecs",
+    "DescribeTags",
+    "RegionId ResourceType ResourceId Tag.N.{Key Value} Category PageNumber PageSize",
+)
+def describe_tags(call: Call) -> dict[str, Any]:
+    """Tags of one resource, or all tags of a type of resources (the older form of ListTagResources)."""
+    params = call.params
+    kind = _kind(call, "ecs")
+    resource_id = params.text("ResourceId")
+    if resource_id:
+        doc = call.store.get(kind, _key(call, kind, resource_id))
+        docs = [doc] if doc else []
+    else:
+        docs = call.store.find(kind, {f"tag:{key}": value for key, value in params.tags().items()}, limit=1000)
+    counts: dict[tuple[str, str], int] = {}
+    for item in docs:
+        for pair in item["tags"].items():
+            counts[pair] = counts.get(pair, 0) + 1
+    rows = [
+        {"TagKey": key, "TagValue": value, "ResourceTypeCount": {kind: count}}
+        for (key, value), count in counts.items()
+    ]
+    size, number = params.number("PageSize", 50, 1, 100), params.number("PageNumber", 1, 1)
+    return {
+        "TotalCount": len(rows),
+        "PageNumber": number,
+        "PageSize": size,
+        "Tags": {"Tag": rows[(number - 1) * size : number * size]},
+    }
+
+
 # -- the tag product itself: resources by ARN --------------------------------------------------------------------
 
 
