@@ -83,7 +83,11 @@ class Bootstrap(pulumi.ComponentResource):
         self.bundle = build_bundle(args.spec, args.catalog, args.bundle_folder, args.profile)
         super().__init__("hpc:bootstrap:Bootstrap", name, {"parts": dict(self.bundle.parts)}, opts)
         public = pulumi.Output.from_input(args.facts).apply(lambda facts: public_items(args.spec, facts))
-        secret = pulumi.Output.all(facts=args.facts, munge=args.munge_key, password=args.database_password).apply(
+        secret: pulumi.Output[str] = pulumi.Output.all(
+            facts=args.facts,
+            munge=pulumi.Output.secret(args.munge_key),
+            password=pulumi.Output.secret(args.database_password),
+        ).apply(
             lambda known: (
                 public_items(args.spec, known["facts"])
                 + management_items(args.spec, args.catalog, known["facts"], known["munge"], known["password"])
@@ -94,7 +98,7 @@ class Bootstrap(pulumi.ComponentResource):
         for index, host in enumerate(management_names(args.spec)):
             connection = _connection(args, args.management[index], proxied=proxied)
             arguments = [] if index == 0 else ["--backup"]
-            stdin = pulumi.Output.secret(secret) if index == 0 else public
+            stdin = secret if index == 0 else public
             commands[host] = self._run(name, host, "management.sh", arguments, connection, stdin, args, commands)
         for index, host in enumerate(login_names(args.spec)):
             connection = _connection(args, args.login[index], proxied=False)

@@ -12,6 +12,11 @@ detect() {
     rocky | almalinux | rhel | centos) FAMILY=dnf OS=rocky-${VERSION_ID%%.*} ;;
     *) fail HPC904 "no support for ${ID:-unknown} ${VERSION_ID:-}: use alinux-3, rocky-9, ubuntu or debian-12" ;;
     esac
+    # The Slurm of EPEL 8, which fits Alibaba Cloud Linux 3, is too old; OpenHPC's is not. A site without a way to the
+    # Internet names its own mirror of it.
+    if [[ $OS == alinux-3 ]]; then
+        : "${HPC_SLURM_REPOSITORY:=http://repos.openhpc.community/OpenHPC/2/EL_8}"
+    fi
 }
 
 # Packages of each part, by family. Names in OpenHPC's repository carry its suffix.
@@ -66,10 +71,6 @@ repositories() {
             "$HPC_ROOT"/etc/yum.repos.d/epel*.repo
         ;;
     esac
-    # EPEL 8 has a Slurm that is too old for Alibaba Cloud Linux 3.
-    if [[ $OS == alinux-3 && -z ${HPC_SLURM_REPOSITORY:-} ]]; then
-        HPC_SLURM_REPOSITORY=http://repos.openhpc.community/OpenHPC/2/EL_8
-    fi
     [[ -n ${HPC_SLURM_REPOSITORY:-} ]] || return 0
     put "$HPC_ROOT/etc/yum.repos.d/hpc-slurm.repo" 644 root:root <<-EOF || true
 	[hpc-slurm]

@@ -170,7 +170,7 @@ slurm_files() {
 
 # Names of all nodes; compute nodes come from the list that the elastic daemon keeps on shared storage.
 sync_hosts() {
-    cat "$HPC_LINK/etc/hosts.static" "$HPC_LINK/nodes/hosts" 2>/dev/null | block "$HPC_ROOT/etc/hosts" "hpc nodes"
+    { cat "$HPC_LINK/etc/hosts.static" && { cat "$HPC_LINK/nodes/hosts" 2>/dev/null || true; }; } | block "$HPC_ROOT/etc/hosts" "hpc nodes"
 }
 
 # tuning: what MPI wants of a node (requirements of the cluster, not of a distribution).
@@ -212,6 +212,7 @@ shell_environment() {
 	ChallengeResponseAuthentication no
 	PermitRootLogin prohibit-password
 	EOF
+    return 0
 }
 
 administrator_keys() {
