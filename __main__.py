@@ -6,20 +6,20 @@ import pulumi
 
 from components.cluster import Cluster, ClusterArgs
 from components.provider import local_cloud
+from hpc.checks import check_cluster
 from hpc.errors import HpcError
 from hpc.findings import FindingsError, has_errors
-from hpc.spec.load import parse_cluster
 
 # Since 3.249 replacement triggers and `deleted_with` do what this program relies on.
 pulumi.require_pulumi_version(">=3.249.0")
 
 try:
     value = pulumi.Config("hpc").require_object("cluster")
-    loaded = parse_cluster(value, configured_region=pulumi.Config("alicloud").get("region"))
-    if loaded.spec is None or has_errors(loaded.findings):
-        raise FindingsError(loaded.findings)
+    checked = check_cluster(value, configured_region=pulumi.Config("alicloud").get("region"))
+    if checked.spec is None or has_errors(checked.findings):
+        raise FindingsError(checked.findings)
     local = local_cloud(pulumi.get_stack(), os.environ)
-    cluster = Cluster(loaded.spec.name, ClusterArgs(loaded.spec, local_cloud=local))
+    cluster = Cluster(checked.spec.name, ClusterArgs(checked.spec, local_cloud=local))
 except FindingsError as error:
     for finding in error.findings:
         pulumi.log.error(f"{finding.code} {finding.path or 'cluster'}: {finding.message} (fix: {finding.fix})")

@@ -9,13 +9,15 @@ from typing import Any
 import pulumi
 
 from components.access import Access, AccessArgs
+from components.bootstrap import Bootstrap, BootstrapArgs
 from components.facts import FactSources, cluster_facts
 from components.images import ImageFinder
 from components.login import Login, LoginArgs
 from components.management import Management, ManagementArgs
 from components.network import Network, NetworkArgs
+from components.ordering import after
 from components.outputs import OutputSources, cluster_outputs
-from components.pending import ACTIONS, check
+from components.pending import ACTIONS
 from components.pool import Pool, PoolArgs
 from components.properties import cluster_properties, pool_properties
 from components.provider import LocalCloud, local_provider
@@ -27,9 +29,11 @@ from hpc.catalog import Catalog, load_catalog
 from hpc.cost import Estimate, check_caps, estimate
 from hpc.findings import FindingsError, Severity, has_errors
 from hpc.slurm.mounts import mounts_of
+from hpc.slurm.profile import CLOUD, LOCAL
 from hpc.slurm.userdata import compute_user_data
 from hpc.spec.cluster import ClusterSpec
 from hpc.spec.pool import PoolSpec
+from hpc.spec.rules import apply_checks, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,35 +132,67 @@ class Cluster(pulumi.ComponentResource):
             ),
             child,
         )
-        cluster_facts(
-            spec,
-            FactSources(
-                management=management.addresses,
-                login=login.addresses,
-                servers=storage.servers,
-                vswitch_ids=network.vswitch_ids,
-                security_group_id=security.members_id,
-                ram_role=roles.management_name,
-                launch_template_ids={name: pool.launch_template_id for name, pool in pools.items()},
-                deployment_set_ids={name: pool.deployment_set_ids for name, pool in pools.items()},
-                image_ids=pool_images,
-            ),
-        )
-        Sweep(f"{name}-sweep", SweepArgs(spec, (*holding, management, login)), child)
+        standing = (*holding, management, login)
+        reachable = login.public_addresses or login.addresses
+        templates = {pool_name: pool.launch_template_id for pool_name, pool in pools.items()}
+        user = login_user(spec, catalog)
+        bootstrapped: tuple[pulumi.Resource, ...] = ()
+        if local is None or local.hosts:
+            bootstrapped = (
+                Bootstrap(
+                    f"{name}-bootstrap",
+                    BootstrapArgs(
+                        spec=spec,
+                        facts=cluster_facts(
+                            spec,
+                            FactSources(
+                                management=management.addresses,
+                                login=login.addresses,
+                                servers=storage.servers,
+                                vswitch_ids=network.vswitch_ids,
+                                security_group_id=security.members_id,
+                                ram_role=roles.management_name,
+                                launch_template_ids=templates,
+                                deployment_set_ids={key: pool.deployment_set_ids for key, pool in pools.items()},
+                                image_ids=pool_images,
+                                protocol="http" if local else "https",
+                            ),
+                        ),
+                        # A node can be set up once the rules, mount targets and the way out are there.
+                        management=tuple(after(address, standing) for address in management.addresses),
+                        login=tuple(after(address, standing) for address in reachable),
+                        private_key=access.private_key,
+                        munge_key=access.munge_key,
+                        database_password=access.database_password,
+                        catalog=catalog,
+                        user=user,
+                        profile=LOCAL if local else CLOUD,
+                    ),
+                    child,
+                ),
+            )
+        Sweep(f"{name}-sweep", SweepArgs(spec, (*standing, *bootstrapped)), child)
         self.outputs = cluster_outputs(
             spec,
             self.estimate,
-            catalog,
             OutputSources(
                 vpc_id=network.vpc_id,
                 management=management.addresses,
-                login=login.public_addresses or login.addresses,
+                login=reachable,
                 servers=storage.servers,
-                launch_template_ids={name: pool.launch_template_id for name, pool in pools.items()},
+                launch_template_ids=templates,
                 private_key=access.private_key,
+                user=user,
             ),
         )
         self.register_outputs({key: value for key, value in self.outputs.items() if key != "ssh_private_key"})
+
+
+def login_user(spec: ClusterSpec, catalog: Catalog) -> str:
+    """The administrator's account in the cluster's image."""
+    kind = catalog.instance_type(spec.login.instance_type)
+    image = catalog.image(spec.image.os.value, kind.architecture if kind else "x86_64")
+    return image.login_user if image else "root"
 
 
 def pool_user_data(spec: ClusterSpec, pool: PoolSpec, servers: Mapping[str, pulumi.Output[str]]) -> pulumi.Output[str]:
@@ -174,7 +210,7 @@ def checked_estimate(spec: ClusterSpec, catalog: Catalog) -> Estimate:
         FindingsError: an error is among the findings.
     """
     price = estimate(spec, catalog)
-    findings = (*check(spec, catalog), *check_caps(spec, price))
+    findings = (*check(spec, catalog), *apply_checks(check_caps(spec, price), spec))
     if has_errors(findings):
         raise FindingsError(findings)
     for finding in findings:

@@ -26,6 +26,7 @@ class FactSources:
         launch_template_ids: by pool.
         deployment_set_ids: by pool and zone.
         image_ids: by pool, plain.
+        protocol: `https`, or `http` for a local cloud, which answers its hosts under the cloud's own names.
     """
 
     management: tuple[pulumi.Output[str], ...]
@@ -37,6 +38,7 @@ class FactSources:
     launch_template_ids: Mapping[str, pulumi.Output[str]]
     deployment_set_ids: Mapping[str, Mapping[str, pulumi.Output[str]]]
     image_ids: Mapping[str, str]
+    protocol: str
 
 
 def cluster_facts(spec: ClusterSpec, sources: FactSources) -> pulumi.Output[Facts]:
@@ -50,10 +52,10 @@ def cluster_facts(spec: ClusterSpec, sources: FactSources) -> pulumi.Output[Fact
         ram_role=sources.ram_role,
         templates=dict(sources.launch_template_ids),
         sets={pool: dict(sets) for pool, sets in sources.deployment_set_ids.items()},
-    ).apply(lambda known: _facts(spec, sources.image_ids, known))
+    ).apply(lambda known: _facts(spec, sources, known))
 
 
-def _facts(spec: ClusterSpec, image_ids: Mapping[str, str], known: Mapping[str, Any]) -> Facts:
+def _facts(spec: ClusterSpec, sources: FactSources, known: Mapping[str, Any]) -> Facts:
     def nodes(names: tuple[str, ...], addresses: list[str]) -> tuple[NodeFact, ...]:
         return tuple(NodeFact(name, address) for name, address in zip(names, addresses, strict=True))
 
@@ -67,7 +69,8 @@ def _facts(spec: ClusterSpec, image_ids: Mapping[str, str], known: Mapping[str, 
         security_group_id=known["security_group_id"],
         ram_role=known["ram_role"],
         pools={
-            pool.name: PoolFact(known["templates"][pool.name], image_ids[pool.name], known["sets"][pool.name])
+            pool.name: PoolFact(known["templates"][pool.name], sources.image_ids[pool.name], known["sets"][pool.name])
             for pool in spec.pools
         },
+        protocol=sources.protocol,
     )

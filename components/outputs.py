@@ -8,7 +8,6 @@ from typing import Any
 
 import pulumi
 
-from hpc.catalog import Catalog
 from hpc.cost import Estimate
 from hpc.spec.cluster import ClusterSpec
 from hpc.spec.storage import StorageKind
@@ -27,6 +26,7 @@ class OutputSources:
         servers: mount target by mount point.
         launch_template_ids: by pool.
         private_key: of the program's own SSH key; secret.
+        user: administrator's account on the nodes.
     """
 
     vpc_id: pulumi.Output[str]
@@ -35,16 +35,15 @@ class OutputSources:
     servers: Mapping[str, pulumi.Output[str]]
     launch_template_ids: Mapping[str, pulumi.Output[str]]
     private_key: pulumi.Output[str]
+    user: str
 
 
-def cluster_outputs(spec: ClusterSpec, estimate: Estimate, catalog: Catalog, sources: OutputSources) -> dict[str, Any]:
+def cluster_outputs(spec: ClusterSpec, estimate: Estimate, sources: OutputSources) -> dict[str, Any]:
     """Outputs: `ssh`, `login`, `management`, `mounts`, `pools`, `price`, `vpc_id`, `ssh_private_key` (secret)."""
-    image = catalog.image(spec.image.os.value, "x86_64")
-    user = image.login_user if image else "root"
     exports = {entry.mount: _EXPORT[entry.kind] for entry in spec.storage}
     totals = estimate.totals
     return {
-        "ssh": pulumi.Output.concat("ssh ", user, "@", sources.login[0]) if sources.login else "no login node",
+        "ssh": pulumi.Output.concat("ssh ", sources.user, "@", sources.login[0]) if sources.login else "no login node",
         "login": list(sources.login),
         "management": list(sources.management),
         "mounts": {

@@ -15,6 +15,8 @@ from hpc.errors import RefusedError
 ENDPOINT_VARIABLE = "HPC_LOCAL_ENDPOINT"
 KEY_ID_VARIABLE = "ALIBABA_CLOUD_ACCESS_KEY_ID"
 KEY_SECRET_VARIABLE = "ALIBABA_CLOUD_ACCESS_KEY_SECRET"  # noqa: S105  (name of a variable)
+#: `yes` where the instances of the local cloud are real hosts, which can be set up over SSH.
+HOSTS_VARIABLE = "HPC_LOCAL_HOSTS"
 
 #: A name of the stack that must never reach a real account by mistake.
 LOCAL_STACK = "local"
@@ -30,11 +32,13 @@ class LocalCloud:
     Attributes:
         endpoint: `host:port` of its API.
         key_id, key_secret: its access key.
+        hosts: its instances are real hosts; else there is nothing behind the API to be set up.
     """
 
     endpoint: str
     key_id: str
     key_secret: str = field(repr=False)
+    hosts: bool = False
 
 
 def local_cloud(stack: str, environment: Mapping[str, str]) -> LocalCloud | None:
@@ -68,7 +72,7 @@ def local_cloud(stack: str, environment: Mapping[str, str]) -> LocalCloud | None
             code="HPC703",
             fix="set the variables that `hpc local status` prints",
         )
-    return LocalCloud(endpoint, key_id, key_secret)
+    return LocalCloud(endpoint, key_id, key_secret, hosts=environment.get(HOSTS_VARIABLE) == "yes")
 
 
 def local_provider(name: str, region: str, cloud: LocalCloud) -> alicloud.Provider:

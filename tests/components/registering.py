@@ -138,6 +138,7 @@ class Changes:
     Attributes:
         created, deleted: names of resources.
         updated: changed inputs by name of the resource; components are left out.
+        bootstrap: commands and copies of the bootstrap that are new, gone or changed, which are in nothing else.
         replaced: inputs that would replace it, by name of the resource.
     """
 
@@ -145,10 +146,23 @@ class Changes:
     deleted: set[str]
     updated: dict[str, set[str]]
     replaced: dict[str, set[str]]
+    bootstrap: set[str]
 
 
 def changes(before: Run, after: Run) -> Changes:
-    old, new = before.by_urn, after.by_urn
+    def apart(run: Run) -> tuple[dict[str, Registered], dict[str, Registered]]:
+        bootstrap = {urn: r for urn, r in run.by_urn.items() if "hpc:bootstrap:Bootstrap$" in urn}
+        return {urn: r for urn, r in run.by_urn.items() if urn not in bootstrap}, bootstrap
+
+    (old, old_bootstrap), (new, new_bootstrap) = apart(before), apart(after)
+    both = old_bootstrap | new_bootstrap
+    touched = {
+        both[urn].name
+        for urn in both
+        if urn not in old_bootstrap
+        or urn not in new_bootstrap
+        or old_bootstrap[urn].inputs != new_bootstrap[urn].inputs
+    }
     updated: dict[str, set[str]] = {}
     replaced: dict[str, set[str]] = {}
     for urn in old.keys() & new.keys():
@@ -164,4 +178,5 @@ def changes(before: Run, after: Run) -> Changes:
         {old[urn].name for urn in old.keys() - new.keys()},
         updated,
         replaced,
+        touched,
     )

@@ -23,7 +23,7 @@ def difference(**updates: Any) -> Any:
 
 def test_the_same_file_gives_the_same_resources() -> None:
     found = changes(registered(BASE), registered(BASE))
-    assert (found.created, found.deleted, found.updated) == (set(), set(), {})
+    assert (found.created, found.deleted, found.updated, found.bootstrap) == (set(), set(), {}, set())
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,8 @@ def test_the_same_file_gives_the_same_resources() -> None:
 def test_the_size_and_times_of_a_pool_touch_no_resource(update: dict[str, Any]) -> None:
     found = difference(pools=pool("a", **update))
     assert (found.created, found.deleted, found.updated) == (set(), set(), {})
+    # The nodes are told: slurm.conf and the elastic daemon's settings are others now.
+    assert "c-bootstrap-management-0" in found.bootstrap
 
 
 @pytest.mark.parametrize(
@@ -142,3 +144,7 @@ def test_what_is_refused_is_refused_with_all_findings() -> None:
     done = run(changed(BASE, budget={"max_hourly": 1, "expected_monthly": 1}, usage={"a": {"node_hours_per_month": 9}}))
     assert isinstance(done.error, FindingsError)
     assert {finding.code for finding in done.error.findings} >= {"HPC601", "HPC602"}
+
+
+def test_a_network_that_may_log_in_sets_no_node_up_again() -> None:
+    assert difference(network={"ssh_from": ["198.51.100.0/24"]}).bootstrap == set()

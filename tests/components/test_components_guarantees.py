@@ -19,6 +19,7 @@ from registering import (
     stack_values,
 )
 
+from components.provider import LocalCloud
 from components.recording import UNKNOWN, Registered, SecretValue, unwrap
 
 
@@ -209,6 +210,30 @@ def test_elastic_nodes_are_swept_before_anything_that_they_use_and_after_the_dae
         manager = done.named(f"{cluster}-management-{index}")
         assert manager.urn in before(done, first)
         assert late.urn in before(done, manager)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_nodes_are_set_up_only_once_everything_is_there(name: str) -> None:
+    values = stack_values(name)
+    done = registered(values)
+    commands = [r for r in done.resources if r.type.startswith("command:remote:")]
+    assert len(commands) >= 4
+    needed = (
+        ":EipAssociation", ":SecurityGroupRule", ":MountTarget", ":AccessRule", ":SnatEntry", ":RamRoleAttachment",
+        ":RolePolicyAttachment", ":EcsLaunchTemplate", ":Instance",
+    )  # fmt: skip
+    for command in commands:
+        there = before(done, command)
+        assert [r.name for suffix in needed for r in done.of(suffix) if r.urn not in there] == [], command.name
+    sweep = done.named(f"{values['name']}-sweep-command")
+    assert {command.urn for command in commands} <= before(done, sweep)
+
+
+def test_an_api_without_hosts_has_nothing_to_set_up() -> None:
+    local = LocalCloud("127.0.0.1:9099", "id", "secret", hosts=False)
+    assert not [r for r in registered(small(), local=local).resources if "bootstrap" in r.type.lower()]
+    hosts = registered(small(), local=LocalCloud("127.0.0.1:9099", "id", "secret", hosts=True))
+    assert hosts.named("c-bootstrap-management-0").type == "command:remote:Command"
 
 
 def test_the_sweep_needs_no_path_of_this_machine_and_no_credentials_as_arguments() -> None:

@@ -26,7 +26,9 @@ def test_a_vpc_with_a_vswitch_in_each_zone() -> None:
 
 
 def test_ipv6_only_where_asked_for() -> None:
-    done = registered(small(network={"ipv6": True}))
+    done = registered(
+        small(network={"ipv6": True}, pools=[{"name": "a", "instance_types": ["ecs.c8i.large"], "interconnect": "tcp"}])
+    )
     assert done.of("vpc/network:Network")[0].inputs["enableIpv6"] is True
     assert sorted(s.inputs["ipv6CidrBlockMask"] for s in done.of(":Switch")) == [0, 1]
 
@@ -63,9 +65,19 @@ def test_an_existing_network_is_used_and_not_made() -> None:
 
 
 def test_a_vswitch_of_ones_own_beside_made_ones() -> None:
-    done = registered(small(network={"vpc_id": "vpc-1", "vswitch_ids": {"cn-hangzhou-j": "vsw-j"}}))
+    done = registered(
+        small(
+            network={
+                "vpc_id": "vpc-1",
+                "cidr": "10.0.0.0/8",
+                "vswitch_ids": {"cn-hangzhou-j": "vsw-j"},
+                "vswitches": {"cn-hangzhou-k": "10.2.0.0/16"},
+            }
+        )
+    )
     (made,) = done.of(":Switch")
     assert (made.inputs["zoneId"], made.inputs["vpcId"]) == ("cn-hangzhou-k", "vpc-1")
+    assert made.inputs["cidrBlock"] == "10.2.0.0/16"
 
 
 @pytest.mark.parametrize("name", STACKS)

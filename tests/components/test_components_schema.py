@@ -28,6 +28,7 @@ CLUSTERS = {
                 "spot_price_limit": "9.5",
                 "spot_duration": 1,
                 "placement": "availability",
+                "interconnect": "tcp",
                 "image": {"os": "rocky-9", "image_id": "m-baked0001", "baked": True},
                 "tags": {"team": "cfd"},
             }
