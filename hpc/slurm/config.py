@@ -109,6 +109,8 @@ def _identity(spec: ClusterSpec) -> dict[str, str]:
         "SlurmdLogFile": "/var/log/slurm/slurmd.log",
         "SlurmctldDebug": "info",
         "SlurmdDebug": "info",
+        # Nodes have no mail system; a site that has one says so in slurm.parameters.
+        "MailProg": "/bin/true",
     }
 
 
