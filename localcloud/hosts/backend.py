@@ -14,7 +14,7 @@ from pathlib import Path
 from hpc.errors import CannotRunError
 from hpc.paths import cache_dir
 from localcloud.contracts import Host, HostState, MetadataSource, Network, VSwitchNet
-from localcloud.hosts import cgroups, container, namespaces, sysctl
+from localcloud.hosts import cgroups, container, namespaces, support, sysctl
 from localcloud.hosts.disks import Disks
 from localcloud.hosts.image import ensure_image
 from localcloud.hosts.locks import file_lock
@@ -37,7 +37,7 @@ class NspawnBackend:
     Args:
         state_dir: folder of the local cloud; hosts, disks, images and NAS are kept in it.
         api_port: port of the API server on 127.0.0.1, reachable from hosts as `ecs.<region>.aliyuncs.com:80`.
-        progress: called with a line while the public image is built.
+        progress: called with a line while programs are installed and while the public image is built.
     """
 
     real = True
@@ -53,6 +53,7 @@ class NspawnBackend:
         self._file_systems = FileSystems(state_dir / "nas")
         self._networks = VpcNetworks(self._names)
         self._api_port = api_port
+        self._progress = progress
         self._services: Services | None = None
         self._on_exit: Callable[[str], None] = lambda _: None
         self._held = ExitStack()
@@ -71,8 +72,14 @@ class NspawnBackend:
         """Find the hosts that live, remove what belongs to no instance, and get ready to serve.
 
         Raises:
-            CannotRunError: HPC702, another process works on this state folder.
+            CannotRunError: HPC852, another process works on this state folder; HPC856, no hosts on this machine.
         """
+        if why := support.prepare(self._folder, self._progress):
+            raise CannotRunError(
+                f"instance hosts cannot run here: {'; '.join(why)}",
+                code="HPC856",
+                fix="run as root on a machine that allows it, or start the local cloud without hosts",
+            )
         self._held.enter_context(
             file_lock(self._folder / "lock", wait=False, busy="another local cloud works on this state folder")
         )
@@ -123,7 +130,7 @@ class NspawnBackend:
         """Boot the instance; returns once it boots, not once it is up.
 
         Raises:
-            CannotRunError: HPC703, its vSwitch is not in the network that was applied last.
+            CannotRunError: HPC853, its vSwitch is not in the network that was applied last.
         """
         with self._locked(host.instance_id):
             if self._alive(host.instance_id) is None:
@@ -157,13 +164,13 @@ class NspawnBackend:
         """Keep the disk as an image.
 
         Raises:
-            CannotRunError: HPC712, the instance has no disk.
+            CannotRunError: HPC862, the instance has no disk.
         """
         with self._locked(instance_id):
             if not self._disks.exists(instance_id):
                 raise CannotRunError(
                     f"instance {instance_id} has no disk on this machine",
-                    code="HPC712",
+                    code="HPC862",
                     fix="start the instance once before an image is made from it",
                 )
             self._disks.keep_as_image(instance_id, image_id)
@@ -196,7 +203,7 @@ class NspawnBackend:
         if vswitch is None:
             raise CannotRunError(
                 f"vSwitch {host.vswitch_id} of {host.instance_id} is not in the network",
-                code="HPC703",
+                code="HPC853",
                 fix="apply the network before the instance starts",
             )
         self._clear(host.instance_id, host)
@@ -212,7 +219,7 @@ class NspawnBackend:
             self._clear(host.instance_id, host)
             raise CannotRunError(
                 f"the host of {host.instance_id} ended at once with exit code {child.returncode}",
-                code="HPC713",
+                code="HPC863",
                 fix="read the console output of the instance",
             )
         self._children[child.pid] = child

@@ -24,7 +24,7 @@ def run(
         env: the whole environment, or None for this process's own.
 
     Raises:
-        CannotRunError: HPC701, the program is missing, failed or took more than a minute.
+        CannotRunError: HPC851, the program is missing, failed or took more than a minute.
     """
     try:
         done = subprocess.run(
@@ -45,6 +45,6 @@ def run_json(args: Sequence[str]) -> Any:
 def _failure(args: Sequence[str], why: str) -> CannotRunError:
     return CannotRunError(
         f"`{' '.join(args)}` failed: {why}",
-        code="HPC701",
+        code="HPC851",
         fix="run `python -m localcloud.hosts.reset` on the state folder and start again",
     )

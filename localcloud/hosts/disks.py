@@ -48,7 +48,7 @@ class Disks:
         """Mount the instance's root file system, on a new disk if it has none; returns the mount point.
 
         Raises:
-            CannotRunError: HPC711, the layers of the disk's image are gone.
+            CannotRunError: HPC861, the layers of the disk's image are gone.
         """
         disk = self._disk(instance_id)
         record = disk / "layers.json"
@@ -62,7 +62,7 @@ class Disks:
             if not layer.is_dir():
                 raise CannotRunError(
                     f"layer {layer} of the disk of {instance_id} is gone",
-                    code="HPC711",
+                    code="HPC861",
                     fix="release the instance and start a new one",
                 )
         self.unmount(instance_id)

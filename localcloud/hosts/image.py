@@ -88,7 +88,7 @@ def ensure_image(
         upstreams: package sources, or None for those of this machine.
 
     Raises:
-        CannotRunError: HPC710, the packages could not be had or installed.
+        CannotRunError: HPC860, the packages could not be had or installed.
     """
     target = image_path(cache)
     if target.is_dir():
@@ -152,7 +152,7 @@ def _bootstrap(root: Path, upstreams: Upstreams, progress: Progress) -> None:
         if process.wait(_TIMEOUT_S):
             raise CannotRunError(
                 f"the public image could not be built: {' / '.join(last)}",
-                code="HPC710",
+                code="HPC860",
                 fix="see that `apt-get update` works on this machine, then try again",
             )
 

@@ -20,7 +20,7 @@ def file_lock(path: Path, *, wait: bool = True, busy: str = "") -> Iterator[None
         busy: what to say then.
 
     Raises:
-        CannotRunError: HPC702, another process holds the lock and `wait` is False.
+        CannotRunError: HPC852, another process holds the lock and `wait` is False.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
@@ -29,7 +29,7 @@ def file_lock(path: Path, *, wait: bool = True, busy: str = "") -> Iterator[None
         except BlockingIOError as error:
             raise CannotRunError(
                 busy or f"{path} is locked by another process",
-                code="HPC702",
+                code="HPC852",
                 fix="stop the other local cloud that uses this state folder",
             ) from error
         yield

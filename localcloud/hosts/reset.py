@@ -30,7 +30,7 @@ def reset(state_dir: Path, *, data: bool = False) -> tuple[str, ...]:
         data: also remove disks, private images and NAS data.
 
     Raises:
-        CannotRunError: HPC702, a running API server uses the folder.
+        CannotRunError: HPC852, a running API server uses the folder.
     """
     folder = state_dir / "hosts"
     if not folder.exists():

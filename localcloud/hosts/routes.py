@@ -79,7 +79,7 @@ def apply_routes(names: Names, wanted: frozenset[Route]) -> None:
     """Make the kernel's routes of this local cloud what is wanted; new ones come before old ones go.
 
     Raises:
-        CannotRunError: HPC704, another local cloud on this machine has one of the elastic IP addresses.
+        CannotRunError: HPC854, another local cloud on this machine has one of the elastic IP addresses.
     """
     present = present_routes(names)
     _refuse_taken(names, wanted - present)
@@ -110,7 +110,7 @@ def _refuse_taken(names: Names, fresh: frozenset[Route]) -> None:
         if device.startswith(PREFIX) and not device.startswith(names.uplink_prefix) and _block(row["dst"]) in unicast:
             raise CannotRunError(
                 f"{row['dst']} belongs to another local cloud on this machine (link {device})",
-                code="HPC704",
+                code="HPC854",
                 fix="stop the other local cloud, or remove what it left with `python -m localcloud.hosts.reset`",
             )
 

@@ -78,7 +78,7 @@ def install(packages: tuple[str, ...]) -> None:
     """Install Debian packages.
 
     Raises:
-        CannotRunError: HPC705, apt-get failed.
+        CannotRunError: HPC855, apt-get failed.
     """
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     install_command = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", *packages]
@@ -90,7 +90,7 @@ def install(packages: tuple[str, ...]) -> None:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             raise CannotRunError(
                 f"{', '.join(packages)} could not be installed: {last}",
-                code="HPC705",
+                code="HPC855",
                 fix=f"install them by hand: apt-get install {' '.join(packages)}",
             )
 

@@ -143,16 +143,23 @@ class Cloud:
     def add_target(self, target: MountTarget) -> None:
         self.change(mount_targets=(*self.network.mount_targets, target))
 
-    def ssh(self, address: str, command: str, *, check: bool = True, timeout: int = 60) -> str:
-        """Run a command on a host as root; returns what it printed."""
-        done = self.ssh_process(address, command, timeout)
+    def ssh(
+        self, address: str, command: str, *, check: bool = True, timeout: int = 60, through: str | None = None
+    ) -> str:
+        """Run a command on a host as root, through another one if given; returns what it printed."""
+        done = self.ssh_process(address, command, timeout, through)
         if check and done.returncode:
             raise AssertionError(f"{command!r} on {address}: exit {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout.strip()
 
-    def ssh_process(self, address: str, command: str, timeout: int = 60) -> subprocess.CompletedProcess[str]:
+    def ssh_process(
+        self, address: str, command: str, timeout: int = 60, through: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
         options = "BatchMode=yes StrictHostKeyChecking=no UserKnownHostsFile=/dev/null ConnectTimeout=5 LogLevel=ERROR"
         words = [word for option in options.split() for word in ("-o", option)]
+        if through:
+            inner = " ".join(["ssh", "-i", str(self.key), *words, "-W", "%h:%p", f"root@{through}"])
+            words += ["-o", f"ProxyCommand={inner}"]
         return subprocess.run(
             ["ssh", "-i", str(self.key), *words, f"root@{address}", command],
             capture_output=True,
@@ -161,9 +168,9 @@ class Cloud:
             stdin=subprocess.DEVNULL,
         )
 
-    def wait_ssh(self, address: str) -> None:
+    def wait_ssh(self, address: str, through: str | None = None) -> None:
         """Wait until the host takes a login (it refuses while cloud-init has not yet placed the key)."""
-        wait_for(lambda: self.ssh_process(address, "true").returncode == 0, f"SSH to {address}")
+        wait_for(lambda: self.ssh_process(address, "true", through=through).returncode == 0, f"SSH to {address}")
 
 
 def wait_for(condition: Callable[[], bool], what: str, timeout: float = WAIT_S) -> None:
