@@ -59,12 +59,11 @@ def _wanted() -> tuple[tuple[str, str], ...]:
 
 
 def find_plugins() -> tuple[Plugin, ...]:
-    """Which of the plugins are there: in the Pulumi home of the project, of the user, or on PATH."""
-    homes = (pulumi_home(), Path.home() / ".pulumi")
+    """Which of the plugins are there: in the Pulumi home that runs use, or on PATH."""
     found = []
     for name, version in _wanted():
-        folders = [home / "plugins" / f"resource-{name}-v{version}" for home in homes]
-        path = next((folder for folder in folders if (folder / f"pulumi-resource-{name}").is_file()), None)
+        folder = pulumi_home() / "plugins" / f"resource-{name}-v{version}"
+        path = folder if (folder / f"pulumi-resource-{name}").is_file() else None
         on_path = shutil.which(f"pulumi-resource-{name}")
         found.append(Plugin(name, version, path or (Path(on_path).parent if on_path else None)))
     return tuple(found)

@@ -9,7 +9,7 @@ from typing import Any
 from localcloud.providers.client import Cloud, CloudError
 from localcloud.providers.functions import FUNCTIONS
 from localcloud.providers.resources import RESOURCES
-from localcloud.providers.schema import check_inputs, forces_replacement, load
+from localcloud.providers.schema import check_inputs, coerced, forces_replacement, load
 from localcloud.providers.servicer import Provider, ProviderError
 
 
@@ -68,9 +68,10 @@ class Alicloud(Provider):
     def read(self, token: str, identity: str, properties: dict[str, Any]) -> dict[str, Any] | None:
         """Read it."""
         try:
-            return RESOURCES[token].read(self.cloud, identity)
+            found = RESOURCES[token].read(self.cloud, identity)
         except CloudError as error:
             raise ProviderError(str(error)) from error
+        return None if found is None else coerced(token, found)
 
     def update(self, token: str, identity: str, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         """Change it, then read it back."""

@@ -45,6 +45,24 @@ def forces_replacement(token: str) -> frozenset[str]:
     return frozenset(name for name, declared in inputs.items() if declared.get("forceNew"))
 
 
+def coerced(token: str, properties: dict[str, Any]) -> dict[str, Any]:
+    """Properties as the schema types them: the API writes some numbers as text and some text as numbers."""
+    declared = load()["resources"][token]["inputs"]
+    return {name: _coerce(value, declared.get(name, {}).get("type")) for name, value in properties.items()}
+
+
+def _coerce(value: Any, kind: Any) -> Any:
+    if value is None or isinstance(value, dict | list):
+        return value
+    if kind == "string" and not isinstance(value, str):
+        return str(value)
+    if kind in ("integer", "number") and isinstance(value, str) and value:
+        return int(value) if kind == "integer" else float(value)
+    if kind == "boolean" and isinstance(value, str):
+        return value.lower() == "true"
+    return value
+
+
 def _check_object(
     path: str, values: dict[str, Any], declared: dict[str, Any], required: list[str]
 ) -> list[tuple[str, str]]:

@@ -108,6 +108,7 @@ class TableResource(Resource):
         tags_on_create: the create action takes tags itself.
         ready: (path in the object, value) to wait for after create.
         gone: wait until the describe action finds it no more after delete.
+        values: property -> value in Pulumi -> value in the API, where the two spell a value differently.
     """
 
     token: str
@@ -128,10 +129,11 @@ class TableResource(Resource):
     tags_on_create: bool = False
     ready: tuple[str, str] | None = None
     gone: bool = False
+    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def create(self, cloud: Cloud, inputs: Mapping[str, Any]) -> str:
         """Make it, tag it, wait for it."""
-        asked = {api: encode(inputs.get(name)) for name, api in self.parameters.items()}
+        asked = {api: encode(self._spelled(name, inputs.get(name))) for name, api in self.parameters.items()}
         tags = inputs.get("tags") or {}
         if self.tags_on_create:
             asked["Tag"] = tag_parameters(tags)
@@ -174,6 +176,9 @@ class TableResource(Resource):
                 raise
         if self.gone:
             cloud.wait(self.delete_action, lambda: self._describe(cloud, identity) is None)
+
+    def _spelled(self, name: str, value: Any) -> Any:
+        return self.values.get(name, {}).get(value, value) if isinstance(value, str) else value
 
     def _describe(self, cloud: Cloud, identity: str) -> Mapping[str, Any] | None:
         try:

@@ -100,6 +100,7 @@ NAT_GATEWAY = TableResource(
     tag_kind="NATGATEWAY",
     ready=("Status", "Available"),
     gone=True,
+    values={"paymentType": {"PayAsYouGo": "PostPaid", "Subscription": "PrePaid"}},
 )
 
 EIP_ADDRESS = TableResource(
