@@ -49,7 +49,9 @@ def _listen(bind: str, port: int, state: Path) -> socket.socket:
     earlier = Record.read(state)
     wishes = [port] if port else [int(earlier.endpoint.rpartition(":")[2]), 0] if earlier else [0]
     for wish in wishes:
-        listener = socket.socket(socket.AF_INET6 if ":" in bind else socket.AF_INET)
+        family = socket.AF_INET6 if ":" in bind else socket.AF_INET
+        # With the protocol named, the event loop turns Nagle's algorithm off; without it every answer waits 40 ms.
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((bind, wish))

@@ -43,7 +43,7 @@ class Request:
 
     @property
     def acs3(self) -> bool:
-        """Whether it is signed in the newer style (some clients name the action in a header and sign in the older one)."""
+        """Whether it is signed in the newer style; the Go clients name the action in a header and sign in the older."""
         return self.headers.get("authorization", "").lstrip().startswith("ACS3") or (
             "x-acs-action" in self.headers and "Signature" not in self.parameters
         )

@@ -48,7 +48,7 @@ def new_eni(
         "source_dest_check": element.flag("SourceDestCheck"),
         "delete_on_release": element.flag("DeleteOnRelease", bool(instance_id)),
         "created": call.now,
-        "resource_group": "rg-acfm-default",
+        "resource_group": "",
         "tags": dict(tags),
     }
 
@@ -128,7 +128,7 @@ def create_interface(call: Call) -> dict[str, Any]:
         raise quota("EniPerRegionLimitExceeded", "The maximum number of network interfaces is reached.")
     address = addresses.take(call.store, vswitch, 1, params.text("PrimaryIpAddress"))[0]
     doc = new_eni(call, vswitch, groups, address, params, instance_id="", primary=False, tags=params.tags())
-    doc["resource_group"] = params.text("ResourceGroupId", "rg-acfm-default")
+    doc["resource_group"] = params.text("ResourceGroupId")
     call.store.insert("eni", doc)
     view = _view(call, doc)
     view.pop("AssociatedPublicIp")

@@ -155,8 +155,7 @@ def describe_tags(call: Call) -> dict[str, Any]:
         for pair in item["tags"].items():
             counts[pair] = counts.get(pair, 0) + 1
     rows = [
-        {"TagKey": key, "TagValue": value, "ResourceTypeCount": {kind: count}}
-        for (key, value), count in counts.items()
+        {"TagKey": key, "TagValue": value, "ResourceTypeCount": {kind: count}} for (key, value), count in counts.items()
     ]
     size, number = params.number("PageSize", 50, 1, 100), params.number("PageNumber", 1, 1)
     return {

@@ -137,10 +137,10 @@ def associate_eip(call: Call) -> dict[str, Any]:
             raise ApiError(400, "IncorrectInstanceStatus", "Current instance status does not support this operation.")
         if call.store.count("eip", {"instance_id": target}):
             raise ApiError(400, "InvalidInstance.AlreadyBound", "The instance already has an elastic IP address.")
-        doc["private_ip"] = instance["private_ip"]
     elif call.store.get("nat" if kind == "Nat" else "eni", target) is None:
         raise not_found("InvalidInstanceId.NotFound", "InstanceId")
-    doc.update(instance_id=target, instance_type=kind, status="InUse")
+    # The real service shows the private address of a binding only where the request named one.
+    doc.update(instance_id=target, instance_type=kind, status="InUse", private_ip=params.text("PrivateIpAddress"))
     call.store.update("eip", doc)
     call.network_changed()
     return {}

@@ -172,9 +172,15 @@ class Store:
         self._unindex(kind, seq, attributes(kind, old))
         self._db.execute("DELETE FROM timer WHERE kind=? AND id=?", (kind, resource_id))
 
-    @staticmethod
+    def _only(self, kind: str, region: str) -> bool:
+        """Whether all resources of a kind are in one region (the usual case): filtering by it is then needless work."""
+        row = self._db.execute(
+            "SELECT MIN(value), MAX(value) FROM attr WHERE kind=? AND key='region'", (kind,)
+        ).fetchone()
+        return bool(row[0] == region == row[1])
+
     def _where(
-        kind: str, filters: Filters, ids: Sequence[str] | None, after: int, visible: float | None = None
+        self, kind: str, filters: Filters, ids: Sequence[str] | None, after: int, visible: float | None = None
     ) -> tuple[str, str, list[Any]]:
         """FROM and WHERE of a list: the first single-valued filter drives, the others are probed by primary key."""
         values: list[Any] = []
@@ -188,6 +194,8 @@ class Store:
             if not driver and len(options) == 1 and ids is None:
                 driver = " AND a.kind=? AND a.key=? AND a.value=?"
                 values = [kind, key, options[0], *values]
+            elif key == "region" and isinstance(wanted, str) and self._only(kind, wanted):
+                continue
             else:
                 probes.append(
                     f" AND EXISTS (SELECT 1 FROM attr b WHERE b.kind=? AND b.key=? AND b.value IN ({marks})"  # noqa: S608
@@ -297,6 +305,19 @@ class Store:
         """All values that resources of a kind have under an indexed key."""
         with self.lock:
             return [row[0] for row in self._db.execute("SELECT value FROM attr WHERE kind=? AND key=?", (kind, key))]
+
+    def count_values(self, kind: str, key: str) -> int:
+        """How many values resources of a kind have under an indexed key."""
+        with self.lock:
+            row = self._db.execute("SELECT COUNT(*) FROM attr WHERE kind=? AND key=?", (kind, key)).fetchone()
+        return int(row[0])
+
+    def taken(self, kind: str, key: str, values: Sequence[str]) -> set[str]:
+        """Which of these values some resource has under an indexed key."""
+        marks = ",".join("?" * len(values))
+        query = f"SELECT value FROM attr WHERE kind=? AND key=? AND value IN ({marks})"  # noqa: S608
+        with self.lock:
+            return {row[0] for row in self._db.execute(query, [kind, key, *values])}
 
     def counts(self) -> dict[str, int]:
         """How many resources there are of each kind (kinds with none are left out)."""
