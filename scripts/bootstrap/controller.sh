@@ -15,7 +15,7 @@ pip_install() {
 database() {
     local file=$HPC_ROOT/etc/mysql/mariadb.conf.d/90-hpc.cnf fresh=0 buffer_mib
     [[ $FAMILY == dnf ]] && file=$HPC_ROOT/etc/my.cnf.d/90-hpc.cnf
-    buffer_mib=$(awk '/^MemTotal:/ {m = int($2 / 1024 / 8); print m < 128 ? 128 : m > 4096 ? 4096 : m}' /proc/meminfo)
+    buffer_mib=$(awk '/^MemTotal:/ {m = int($2 / 1024 / 8); print (m < 128 ? 128 : (m > 4096 ? 4096 : m))}' /proc/meminfo)
     # slurmdbd wants a long lock wait and a buffer pool and log that hold its larger transactions.
     put "$file" 644 root:root <<-EOF && fresh=1
 	[mysqld]

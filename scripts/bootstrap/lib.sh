@@ -5,7 +5,6 @@
 : "${HPC_ROOT:=}"
 : "${HPC_LINK:=$HPC_ROOT/opt/hpc}"
 HPC_LOG=$HPC_ROOT/var/log/hpc-bootstrap.log
-HPC_CHANGES=0
 export PATH="$PATH:/usr/sbin:/sbin" LC_ALL=C
 
 # Everything a script prints goes into the log, too; the reason of a failure is the last line on stderr.
@@ -13,6 +12,8 @@ start_log() {
     mkdir -p "$(dirname "$HPC_LOG")"
     touch "$HPC_LOG"
     chmod 640 "$HPC_LOG"
+    export HPC_COUNT=$HPC_LOG.changes
+    : >"$HPC_COUNT"
     exec 3>&2
     exec > >(tee -a "$HPC_LOG") 2>&1
     trap 'unexpected $? "$BASH_COMMAND" $LINENO' ERR
@@ -22,7 +23,8 @@ start_log() {
 say() { printf '%s\n' "hpc: $*"; }
 
 changed() {
-    HPC_CHANGES=$((HPC_CHANGES + 1))
+    # A file, not a variable: much of this runs in subshells.
+    [[ -z ${HPC_COUNT:-} ]] || echo "$*" >>"$HPC_COUNT"
     say "changed: $*"
 }
 
@@ -43,7 +45,11 @@ fail() {
     exit 1
 }
 
-unexpected() { fail HPC900 "\`$2\` ended with $1 (line $3); see $HPC_LOG on $(hostname -s)"; }
+unexpected() {
+    # A subshell leaves the message to the shell that waits for it.
+    ((BASH_SUBSHELL == 0)) || exit "$1"
+    fail HPC900 "\`$2\` ended with $1 (line $3); see $HPC_LOG on $(hostname -s)"
+}
 
 # retry ATTEMPTS COMMAND...: with growing pauses of 1, 2, 4, ... seconds, at most 15.
 retry() {
@@ -95,14 +101,26 @@ link() {
     changed "$2 -> $1"
 }
 
-# block FILE MARK: keep stdin as a marked block in FILE, leaving the rest alone.
+# block FILE MARK: keep stdin as a marked block in FILE, in its place or at the end, leaving the rest alone.
 block() {
-    local file=$1 mark=$2 body rest
-    body=$(cat)
+    local file=$1 mark=$2 body
+    body=$(mktemp)
+    cat >"$body"
     mkdir -p "$(dirname "$file")"
     touch "$file"
-    rest=$(sed "/^# >>> $mark\$/,/^# <<< $mark\$/d" "$file")
-    printf '%s\n# >>> %s\n%s\n# <<< %s\n' "$rest" "$mark" "$body" "$mark" | put "$file" 644 root:root || true
+    awk -v open="# >>> $mark" -v end="# <<< $mark" -v body="$body" '
+        function write_block(line) {
+            print open
+            while ((getline line <body) > 0) print line
+            print end
+            written = 1
+        }
+        $0 == open { write_block(); inside = 1 }
+        !inside { print }
+        $0 == end { inside = 0 }
+        END { if (!written) write_block() }
+    ' "$file" | put "$file" 644 root:root || true
+    rm -f "$body"
 }
 
 # mount_all FILE: lines `path source options`; into fstab (in order) and mounted, each within bounded retries.
@@ -222,4 +240,4 @@ administrator_keys() {
     chmod 600 "$HPC_ROOT/root/.ssh/authorized_keys"
 }
 
-finish() { say "$1 done, $HPC_CHANGES change(s)"; }
+finish() { say "$1 done, $(wc -l <"$HPC_COUNT") change(s)"; }
