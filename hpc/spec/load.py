@@ -93,11 +93,12 @@ class LoadedStack:
     def _follows(self, code: str, path: str) -> bool:
         if not self.left_out:
             return False
-        relied_on = needs(code)
-        for gone in self.left_out:
-            if related(path, gone) or any(related(without_indexes(gone), part) for part in relied_on):
-                return True
-        return False
+        relied_on = [_beside(path, part) for part in needs(code)]
+        return any(
+            related(path, gone)
+            or any(related(gone if "[" in part else without_indexes(gone), part) for part in relied_on)
+            for gone in self.left_out
+        )
 
     def _as_written(self, path: str, value: Any) -> Any:
         if value is None or isinstance(value, list | tuple | dict):
@@ -105,6 +106,12 @@ class LoadedStack:
         parts = [int(index) if index else key for index, key in re.findall(r"\[(\d+)\]|([^.\[\]]+)", path)]
         written = reached(self._written, parts)
         return value if written is LEFT_OUT or isinstance(written, list | dict) else written
+
+
+def _beside(path: str, part: str) -> str:
+    """`pools.max` as a finding at `path` means it: of the same pool where the finding is on one, else of any."""
+    entry = re.match(r"(\w+)\[\d+\]", path)
+    return entry[0] + part[len(entry[1]) :] if entry and part.startswith(f"{entry[1]}.") else part
 
 
 def load_stack_file(path: Path) -> LoadedStack:
@@ -266,11 +273,13 @@ class _Mender:
         parents = {join("", *place[:end]) for place, _ in places for end in range(len(place))}
         known = set(self.left_out)
         ancestors = {part for path in known for part in _ancestors(path)}
+        # Where entries of a list are wrong, that too few of them are right is no finding of its own.
+        places = [
+            (place, error) for place, error in places if error["type"] != "too_short" or join("", *place) not in parents
+        ]
         for place, error in places:
             path = join("", *place)
-            # Where entries of a list are wrong, that too few are left is said already.
-            says_nothing_new = path in parents and error["type"] == "too_short"
-            self._note(error, place, path, follows=says_nothing_new or path in known or path in ancestors)
+            self._note(error, place, path, follows=path in known or path in ancestors)
         # From the inside out, so that what is around a wrong value is there when its turn comes.
         inside_out = sorted(places, key=lambda pair: len(pair[0]), reverse=True)
         new = [gone for place, error in inside_out for gone in self._remove(error, place, join("", *place))]
@@ -295,13 +304,10 @@ class _Mender:
         if len(self.findings) >= MAX_SHOWN:
             self._more += 1
             return
-        key_is_wrong = "[key]" in error["loc"]
-        value = place[-1] if key_is_wrong else self._value(place)
-        self.findings.append(problem({**error, "loc": place}, path, value))
-
-    def _value(self, place: tuple[str | int, ...]) -> Any:
-        value = reached(self.tree, place)
-        return None if value is LEFT_OUT or isinstance(value, dict | list) else value
+        value = place[-1] if "[key]" in error["loc"] else reached(self.tree, place)
+        found = problem({**error, "loc": place}, path, None if value is LEFT_OUT else value)
+        # A section or list is too long to show.
+        self.findings.append(replace(found, value=None) if isinstance(value, dict | list) else found)
 
     def _remove(self, error: Any, place: tuple[str | int, ...], path: str) -> list[str]:
         """Take the place out of the tree; returns the paths that are gone by that."""

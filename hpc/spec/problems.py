@@ -82,8 +82,11 @@ def suggestion(loc: tuple[str | int, ...]) -> str | None:
     if model is None:
         return None
     written = str(loc[-1])[:64].lower().replace("-", "_")
-    close = difflib.get_close_matches(written, list(model.model_fields), n=1, cutoff=0.6)
-    return close[0] if close else None
+    known = list(model.model_fields)
+    begins = [key for key in known if len(key) >= 3 and (written.startswith(key) or key.startswith(written[:20]))]
+    if len(begins) == 1 and len(written) >= 3:
+        return begins[0]
+    return closest(written, known)
 
 
 def closest(word: str, known: Any) -> str | None:

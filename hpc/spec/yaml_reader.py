@@ -28,7 +28,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,15}")
 _OCTAL = re.compile(r"0o[0-7]{1,20}")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,4})?")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))([eE][-+]?[0-9]{1,4})?")
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -53,13 +53,15 @@ class _Open:
     key: Any = None
     has_key: bool = False
     seen: set[str] = field(default_factory=set)
+    merged: list[dict[str, Any]] = field(default_factory=list)
 
 
 def read_yaml(data: bytes) -> tuple[Any, tuple[Finding, ...]]:
     """Read one YAML document.
 
-    Scalars are read as the YAML 1.2 core schema (and the Pulumi engine) reads them: `yes` and `10:30` are text. Aliases
-    are shared, not copied. Of a repeated key the first value is kept.
+    Scalars are read as the YAML 1.2 core schema and the Pulumi engine read them: `yes` and `10:30` are text. So are
+    `010` and `1_000`, which the engine takes for 8 and 1000: where a number is needed they are refused.
+    Aliases are shared, not copied; `<<` merges. Of a repeated key the first value is kept.
 
     Returns:
         The value (None where there is none) and findings: HPC002 to HPC008.
@@ -89,6 +91,12 @@ def _explained(error: yaml.YAMLError) -> str:
 
 def _line(event: yaml.Event) -> int:
     return event.start_mark.line + 1 if event.start_mark else 0
+
+
+def _mappings(value: Any) -> list[dict[str, Any]]:
+    """What the value of a merge key names: a mapping or several; empty where it is anything else."""
+    parts = value if isinstance(value, list) else [value]
+    return parts if all(isinstance(part, dict) for part in parts) else []
 
 
 def _scalar(text: str) -> Any:
@@ -141,8 +149,8 @@ class _Reader:
     def _events(self, text: str) -> Iterator[Any]:
         yield from yaml.parse(text, Loader=_LOADER)
 
-    def _count(self, event: yaml.Event) -> None:
-        self._nodes += 1
+    def _count(self, event: yaml.Event, more: int = 1) -> None:
+        self._nodes += more
         if self._nodes > MAX_NODES:
             raise _TooMuchError(finding("HPC006", "", None, f"the file has more than {MAX_NODES} keys and values"))
         if len(self._stack) > MAX_DEPTH:
@@ -189,9 +197,18 @@ class _Reader:
 
     def _end(self, event: yaml.Event) -> None:
         done = self._stack.pop()
+        if isinstance(done.value, dict):
+            self._merge(done.value, done.merged, event)
         if done.anchor:
             self._anchors[done.anchor] = done.value
         self._place(done.value, event)
+
+    def _merge(self, value: dict[str, Any], merged: list[dict[str, Any]], event: yaml.Event) -> None:
+        """Fill in the keys of merged mappings: one's own win, then those of the first."""
+        for other in merged:
+            self._count(event, len(other))
+            for key, entry in other.items():
+                value.setdefault(key, entry)
 
     def _add(self, value: Any, event: Any) -> None:
         if isinstance(event, yaml.ScalarEvent) and event.anchor:
@@ -216,6 +233,8 @@ class _Reader:
             self.findings.append(
                 finding("HPC007", top.path, said, f"a key near line {line} is not text but {said!r:.80}")
             )
+        elif key == "<<" and (parts := _mappings(value)):
+            top.merged += parts
         elif key in top.seen:
             self.findings.append(
                 finding(

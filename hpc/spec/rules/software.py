@@ -26,15 +26,17 @@ ecs-user hpc
 #: Accounts that the distributions, Slurm, MUNGE, MariaDB and the cloud's images bring along.
 SYSTEM_ACCOUNTS = frozenset(_ACCOUNTS.split())
 
-_KEY_TYPES = {
-    "ssh-ed25519": "ed25519",
-    "ssh-rsa": "rsa",
-    "ecdsa-sha2-nistp256": "ecdsa",
-    "ecdsa-sha2-nistp384": "ecdsa",
-    "ecdsa-sha2-nistp521": "ecdsa",
-    "sk-ssh-ed25519@openssh.com": "sk",
-    "sk-ecdsa-sha2-nistp256@openssh.com": "sk",
-}
+_KEY_TYPES = frozenset(
+    (
+        "ssh-ed25519",
+        "ssh-rsa",
+        "ecdsa-sha2-nistp256",
+        "ecdsa-sha2-nistp384",
+        "ecdsa-sha2-nistp521",
+        "sk-ssh-ed25519@openssh.com",
+        "sk-ecdsa-sha2-nistp256@openssh.com",
+    )
+)
 _LEAST_RSA_BITS = 2048
 
 
