@@ -1,0 +1,53 @@
+"""What an error of the cloud means for buying: sold out is not quota is not throttling is not a wrong parameter.
+
+Codes: https://www.alibabacloud.com/help/en/ecs/developer-reference/api-ecs-2014-05-26-runinstances (error codes).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Failure(StrEnum):
+    """Classes of failed launches, each with its own answer."""
+
+    #: Try the next type, zone or way of paying; come back after a cool-down.
+    STOCK = "no stock"
+    #: Stop buying for a while: another try changes nothing.
+    QUOTA = "quota"
+    #: The vSwitch is full: try the next zone.
+    ADDRESSES = "no free address"
+    #: Wait and try the same again.
+    THROTTLED = "throttled"
+    #: Try the same again with the same token.
+    PASSING = "passing error"
+    #: Nothing helps but a person.
+    REFUSED = "refused"
+
+
+_STOCK = (
+    "OperationDenied.NoStock",
+    "Zone.NotOnSale",
+    "InvalidResourceType.NotSupported",
+    "InstanceType.Offline",
+    "OperationDenied.PaygNotAvailable",
+    "InvalidInstanceType.NotSupported",
+    "InvalidInstanceType.ZoneNotSupported",
+    "SpotStock",
+)
+_PASSING = ("InternalError", "ServiceUnavailable", "OperationConflict", "IncorrectVSwitchStatus", "LastTokenProcessing")
+
+
+def classify(code: str) -> Failure:
+    """The class of an API error code; a code that is not known is refused, so that nobody buys in circles."""
+    if code.startswith("Throttling"):
+        return Failure.THROTTLED
+    if code in ("QuotaExceeded.PrivateIpAddress", "InvalidVSwitchId.IpNotEnough"):
+        return Failure.ADDRESSES
+    if code.startswith(("QuotaExceed", "OperationDenied.Quota")):
+        return Failure.QUOTA
+    if code.startswith(_STOCK):
+        return Failure.STOCK
+    if code.startswith(_PASSING) or code == "NoAnswer":
+        return Failure.PASSING
+    return Failure.REFUSED

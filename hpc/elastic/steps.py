@@ -1,0 +1,81 @@
+"""What can be done, as frozen data: `decide` says what, the daemon does it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Make instances for these nodes of one pool. `job`: they belong together, all or none; None for single ones."""
+
+    pool: str
+    nodes: tuple[str, ...]
+    job: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Terminate:
+    """Delete these instances."""
+
+    instances: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """Push the release time of these instances forward by the pool's `auto_release` from now."""
+
+    pool: str
+    instances: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """Set these nodes DOWN with a reason: their jobs go back into the queue."""
+
+    nodes: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Let running jobs finish, take no new ones."""
+
+    nodes: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PowerDown:
+    """Have Slurm power these nodes down: it forgets the instance and lets them be resumed again."""
+
+    nodes: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Give these nodes back to the scheduler."""
+
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Count a failed start of these nodes of a pool."""
+
+    pool: str
+    nodes: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """These nodes of a pool have registered: its failures are forgotten."""
+
+    pool: str
+    nodes: tuple[str, ...]
+
+
+Step = Launch | Terminate | Extend | Down | Drain | PowerDown | Resume | Failed | Started
