@@ -32,10 +32,11 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class Down:
-    """Set these nodes DOWN with a reason: their jobs go back into the queue."""
+    """Set these nodes DOWN with a reason: their jobs go back into the queue. They stay so for `hold` seconds."""
 
     nodes: tuple[str, ...]
     reason: str
+    hold: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,13 @@ class PowerDown:
 
     nodes: tuple[str, ...]
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PowerUp:
+    """Have Slurm power these nodes up: a pool keeps its minimum."""
+
+    nodes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,4 +86,4 @@ class Started:
     nodes: tuple[str, ...]
 
 
-Step = Launch | Terminate | Extend | Down | Drain | PowerDown | Resume | Failed | Started
+Step = Launch | Terminate | Extend | Down | Drain | PowerDown | PowerUp | Resume | Failed | Started
