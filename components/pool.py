@@ -7,6 +7,8 @@ security group, type and network interface, since the template cannot ask for a 
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -68,34 +70,44 @@ class Pool(pulumi.ComponentResource):
         tags = cluster_tags(spec, "compute", pool.name)
         limit = pool.spot_price_limit if pool.uses_spot else None
         strategy = "NoSpot" if not pool.uses_spot else "SpotAsPriceGo" if limit is None else "SpotWithPriceLimit"
+        user_data = pulumi.Output.from_input(args.user_data).apply(_encoded)
+        settings: dict[str, Any] = {
+            "image_id": args.image_id,
+            "instance_type": pool.instance_types[0],
+            "instance_charge_type": "PostPaid",
+            "spot_strategy": strategy,
+            "spot_price_limit": float(limit) if limit is not None else None,
+            "spot_duration": str(pool.spot_duration) if pool.uses_spot else None,
+            "key_pair_name": args.key_pair_name,
+            "ram_role_name": args.ram_role_name,
+            "http_endpoint": "enabled",
+            "http_tokens": "required",
+            "internet_max_bandwidth_out": 0,
+            "user_data": user_data,
+            "tags": tags,
+        }
         return ecs.EcsLaunchTemplate(
             f"{name}-template",
             launch_template_name=f"hpc-{spec.name}-{pool.name}",
             description=f"HPC cluster {spec.name}: nodes of pool {pool.name}",
-            image_id=args.image_id,
-            instance_type=pool.instance_types[0],
-            instance_charge_type="PostPaid",
-            spot_strategy=strategy,
-            spot_price_limit=float(limit) if limit is not None else None,
-            spot_duration=str(pool.spot_duration) if pool.uses_spot else None,
-            key_pair_name=args.key_pair_name,
-            ram_role_name=args.ram_role_name,
-            http_endpoint="enabled",
-            http_tokens="required",
-            internet_max_bandwidth_out=0,
             system_disk=ecs.EcsLaunchTemplateSystemDiskArgs(
                 category="cloud_essd",
                 performance_level=pool.system_disk.performance_level.value,
                 size=pool.system_disk.size_gib,
                 encrypted=pool.system_disk.encrypted,
                 delete_with_instance=True,
+                # When anything else changes, the provider writes a new version of the template without `encrypted`
+                # (terraform-provider-alicloud 1.285.0, update of alicloud_ecs_launch_template): the disks of new nodes
+                # would be in clear. So the disk changes with everything else.
+                description=pulumi.Output.all(**settings).apply(
+                    lambda known: f"{spec.name} {pool.name} {_checksum(known)}"
+                ),
             ),
-            user_data=pulumi.Output.from_input(args.user_data).apply(_encoded),
             # Instances start from the default version, so that a change takes effect with the next node.
             update_default_version_number=True,
-            tags=tags,
             template_tags=tags,
             opts=pulumi.ResourceOptions(parent=self),
+            **settings,
         )
 
     def _deployment_sets(self, name: str, args: PoolArgs) -> dict[str, pulumi.Output[str]]:
@@ -116,3 +128,7 @@ class Pool(pulumi.ComponentResource):
 
 def _encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode("ascii")
+
+
+def _checksum(settings: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]

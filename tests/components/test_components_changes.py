@@ -51,8 +51,14 @@ def test_a_change_of_one_pool_updates_its_template_in_place_and_nothing_else(
     update: dict[str, Any], inputs: set[str]
 ) -> None:
     found = difference(pools=pool("a", **update))
-    assert found.updated == {"c-pool-a-template": inputs}
+    # The disk always changes, too: the provider leaves `encrypted` out of an update in which it does not.
+    assert found.updated == {"c-pool-a-template": inputs | {"systemDisk"}}
     assert (found.created, found.deleted, found.replaced) == (set(), set(), {})
+
+
+def test_the_disk_of_a_template_changes_with_its_user_data() -> None:
+    found = difference(storage=[{"mount": "/homes"}])
+    assert found.updated["c-pool-a-template"] == {"userData", "systemDisk"}
 
 
 def test_a_further_pool_is_one_template_and_its_component() -> None:
