@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import fcntl
 import logging
 import os
+import signal
 import socket
+import ssl
 import sys
 from pathlib import Path
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from localcloud.api.acceptor import Acceptor
 from localcloud.api.api_only import ApiOnlyBackend
 from localcloud.api.app import make_app
+from localcloud.api.certificate import TRUST, tls_context
 from localcloud.api.record import FILE, Record, process_start
 from localcloud.api.server import Server
 from localcloud.contracts import HostBackend
@@ -66,16 +72,29 @@ def _listen(bind: str, port: int, state: Path) -> socket.socket:
 
 
 class _Uvicorn(uvicorn.Server):
-    """Writes cloud.json once it serves."""
+    """Takes connections from our own acceptor and writes cloud.json once it serves."""
 
     record: Record
     state: Path
+    listener: socket.socket
+    context: ssl.SSLContext
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self.record.write(self.state)
-            _log.info("serving at %s", self.record.url)
+        """Start without uvicorn's listeners, then accept."""
+        await super().startup([])
+        acceptor = Acceptor(self.listener, self._protocol, self.context)
+        self._accepting = asyncio.create_task(acceptor.run())
+        self.record.write(self.state)
+        _log.info("serving at %s", self.record.url)
+
+    def _protocol(self) -> asyncio.Protocol:
+        return H11Protocol(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no more, then end what is open."""
+        self._accepting.cancel()
+        self.listener.close()
+        await super().shutdown([])
 
 
 def main() -> int:
@@ -108,6 +127,8 @@ def main() -> int:
     )  # fmt: skip
     web = _Uvicorn(config)
     web.state = state
+    web.listener = listener
+    web.context = tls_context(state, shown)
     web.record = Record(
         url=f"http://{endpoint}",
         endpoint=endpoint,
@@ -119,9 +140,12 @@ def main() -> int:
         account_id=server.account_id,
         region=args.region,
         hosts=server.cloud.driver.real,
+        trust_file=str(state / TRUST),
     )
+    # At its end uvicorn raises the signal once more; that must not end the process before the state is closed.
+    signal.signal(signal.SIGTERM, lambda *_: None)
     try:
-        web.run(sockets=[listener])
+        web.run()
     except KeyboardInterrupt:
         pass
     finally:

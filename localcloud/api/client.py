@@ -52,8 +52,8 @@ class LocalCloud:
         """Call the admin API.
 
         Raises:
-            CannotRunError: HPC901, the cloud does not answer.
-            RefusedError: HPC902, it refused the request.
+            CannotRunError: HPC871, the cloud does not answer.
+            RefusedError: HPC872, it refused the request.
         """
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(  # noqa: S310  (the URL is this machine's own, from cloud.json)
@@ -69,12 +69,12 @@ class LocalCloud:
         except urllib.error.HTTPError as error:
             detail = error.read().decode(errors="replace")[:500]
             raise RefusedError(
-                f"the local cloud refused {method} {path}: {detail}", code="HPC902", fix="correct the value"
+                f"the local cloud refused {method} {path}: {detail}", code="HPC872", fix="correct the value"
             ) from None
         except OSError as error:
             raise CannotRunError(
                 f"the local cloud at {self.record.url} does not answer: {error}",
-                code="HPC901",
+                code="HPC871",
                 fix="start it with `hpc local start`",
             ) from None
         return json.loads(text) if text[:1] in (b"{", b"[") else text.decode()
@@ -83,7 +83,7 @@ class LocalCloud:
         """Wait until it answers; `timeout` in seconds.
 
         Raises:
-            CannotRunError: HPC901, it did not in time.
+            CannotRunError: HPC871, it did not in time.
         """
         deadline = time.monotonic() + timeout
         while True:

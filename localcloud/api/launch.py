@@ -64,7 +64,7 @@ def start(
         region: region of requests that name none; None is cn-hangzhou.
 
     Raises:
-        CannotRunError: HPC903, the server ended or did not answer in time.
+        CannotRunError: HPC873, the server ended or did not answer in time.
     """
     if (running := LocalCloud.read(state_dir)) is not None:
         running.wait_ready()
@@ -97,7 +97,7 @@ def start(
     else:
         process.kill()
     raise CannotRunError(
-        f"the local cloud did not start: {_tail(log)}", code="HPC903", fix=f"read {log}, remove what is in its way"
+        f"the local cloud did not start: {_tail(log)}", code="HPC873", fix=f"read {log}, remove what is in its way"
     )
 
 
@@ -130,7 +130,7 @@ def stop(state_dir: Path, *, kill: bool = False) -> bool:
     """Stop the server of a folder; `kill` does it the hard way. Says whether one ran.
 
     Raises:
-        CannotRunError: HPC904, it does not end.
+        CannotRunError: HPC874, it does not end.
     """
     record = Record.read(state_dir)
     if record is None or not _ours(record, state_dir):
@@ -142,7 +142,7 @@ def stop(state_dir: Path, *, kill: bool = False) -> bool:
             os.waitpid(record.pid, os.WNOHANG)
         if time.monotonic() > deadline:
             raise CannotRunError(
-                f"the local cloud (process {record.pid}) does not end", code="HPC904", fix="kill that process"
+                f"the local cloud (process {record.pid}) does not end", code="HPC874", fix="kill that process"
             )
         time.sleep(0.03)
     return True

@@ -24,6 +24,7 @@ class Record:
         account_id: 16 digits.
         region: default region.
         hosts: whether instances are real hosts.
+        trust_file: certificates that clients must trust for the calls that insist on HTTPS (SSL_CERT_FILE for Go).
     """
 
     url: str
@@ -36,6 +37,7 @@ class Record:
     account_id: str
     region: str
     hosts: bool
+    trust_file: str
 
     def write(self, state: Path) -> None:
         """Put the file in place in one step, mode 600."""
