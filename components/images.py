@@ -33,8 +33,8 @@ class ImageFinder:
             instance_type: decides the architecture.
 
         Raises:
-            RefusedError: HPC710, no public image of the distribution for this architecture is known.
-            CannotRunError: HPC711, the cloud has none in this region.
+            RefusedError: HPC705, no public image of the distribution for this architecture is known.
+            CannotRunError: HPC706, the cloud has none in this region.
         """
         if image.image_id:
             return image.image_id
@@ -49,7 +49,7 @@ class ImageFinder:
         if known is None:
             raise RefusedError(
                 f"no public image of {os} for {architecture} is known",
-                code="HPC710",
+                code="HPC705",
                 fix="choose another image.os, other instance types, or give image.image_id",
             )
         found = ecs.get_images(
@@ -62,7 +62,7 @@ class ImageFinder:
         if not found.ids:
             raise CannotRunError(
                 f"the region has no public image of {os} for {architecture} (name {known.name_regex})",
-                code="HPC711",
+                code="HPC706",
                 fix="give image.image_id, or choose another image.os",
             )
         return found.ids[0]

@@ -107,7 +107,7 @@ def set_(
     for setting in settings or []:
         name, sign, text = setting.partition("=")
         if not sign:
-            raise RefusedError(f"{setting!r} is not NAME=VALUE", code="HPC802", fix="write, say, quota:vcpus=64")
+            raise RefusedError(f"{setting!r} is not NAME=VALUE", code="HPC017", fix="write, say, quota:vcpus=64")
         _apply(cloud, name, text)
     print_json(json.loads(json.dumps(cloud.knobs(), default=str)))
 
@@ -137,7 +137,7 @@ def _apply(cloud: LocalCloud, name: str, text: str) -> None:
             cloud.set(**{name: value})
     except ValueError as error:
         raise RefusedError(
-            f"{name}={text}: {error}", code="HPC802", fix="see `hpc local set --help` for what can be set"
+            f"{name}={text}: {error}", code="HPC017", fix="see `hpc local set --help` for what can be set"
         ) from error
 
 
@@ -155,7 +155,7 @@ def logs(
         return
     file = cloud_dir() / LOG
     if not file.exists():
-        raise CannotRunError("there is no log yet", code="HPC801", fix="start it with `hpc local start`")
+        raise CannotRunError("there is no log yet", code="HPC016", fix="start it with `hpc local start`")
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]:
         typer.echo(line)
 
@@ -165,5 +165,5 @@ def _running() -> LocalCloud:
 
     cloud = running_cloud()
     if cloud is None:
-        raise CannotRunError("the local cloud does not run", code="HPC801", fix="start it with `hpc local start`")
+        raise CannotRunError("the local cloud does not run", code="HPC016", fix="start it with `hpc local start`")
     return cloud

@@ -184,7 +184,7 @@ def test_an_image_of_ones_own_is_not_looked_up() -> None:
 
 
 def test_a_region_without_the_image_is_explained() -> None:
-    with pytest.raises(CannotRunError, match="HPC711"):
+    with pytest.raises(CannotRunError, match="HPC706"):
         found(Cloud([]), (ImageSpec(), "ecs.c8ae.4xlarge"))
 
 
