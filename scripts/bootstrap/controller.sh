@@ -27,8 +27,7 @@ database() {
 	innodb_lock_wait_timeout = 900
 	max_allowed_packet = 16M
 	EOF
-    service_on mariadb
-    ((fresh)) && service_restart mariadb
+    service_on mariadb $fresh
     retry 6 mysql -e "SELECT 1" >/dev/null || fail HPC917 "MariaDB does not answer: journalctl -u mariadb"
     # On stdin, so that the password is in no process list. IDENTIFIED BY again keeps a changed password in step.
     mysql <<-EOF || fail HPC917 "the accounting database cannot be made"
@@ -44,8 +43,7 @@ accounting_daemon() {
     while IFS= read -r line; do
         printf '%s\n' "${line/@DATABASE_PASSWORD@/$(<"$HPC_INPUT/database.password")}"
     done <"$HPC_LINK/etc/slurmdbd.conf" | put "$HPC_ROOT/etc/slurm/slurmdbd.conf" 600 slurm:slurm && fresh=1
-    service_on slurmdbd
-    ((fresh)) && service_restart slurmdbd
+    service_on slurmdbd $fresh
     # It makes its tables first, and answers only then.
     retry 12 sacctmgr -n list cluster >/dev/null 2>&1 || fail HPC918 "slurmdbd does not answer: see /var/log/slurm/slurmdbd.log"
     # slurmctld needs its cluster in the database before it starts for the first time.
@@ -121,7 +119,6 @@ elastic_daemon() {
 	Restart=always
 	RestartSec=5
 	NoNewPrivileges=yes
-	ProtectHome=yes
 	[Install]
 	WantedBy=multi-user.target
 	EOF
@@ -130,9 +127,7 @@ elastic_daemon() {
         fresh=1
     fi
     ((fresh)) && systemctl daemon-reload
-    service_on hpc-elastic
-    ((fresh)) && service_restart hpc-elastic
-    return 0
+    service_on hpc-elastic $fresh
 }
 
 # Parameters of slurm.conf that slurmctld reads only at its start (slurm.conf(5)); the rest is re-read in place.
@@ -155,7 +150,7 @@ controller() {
     if [[ -f $used ]] && ! cmp -s "$used" "$HPC_LINK/etc/slurm/slurm.conf"; then
         lines=$(diff "$used" "$HPC_LINK/etc/slurm/slurm.conf" | sed -nE 's/^[<>] //p' || true)
         if grep -qE "^($RESTART)=" <<<"$lines"; then
-            service_restart slurmctld
+            service_on slurmctld 1
         else
             scontrol reconfigure || fail HPC911 "slurmctld does not take the new slurm.conf: see /var/log/slurm/slurmctld.log"
             changed "slurmctld reconfigured"

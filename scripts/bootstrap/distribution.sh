@@ -140,15 +140,18 @@ service_name() {
     esac
 }
 
-# service_on NAME: enabled and running.
+# service_on NAME [FRESH]: enabled and running; restarted when it ran already and FRESH is 1 (its files changed).
 service_on() {
     local name
     name=$(service_name "$1")
     systemctl is-enabled --quiet "$name" 2>/dev/null || { systemctl enable --quiet "$name" && changed "$name enabled"; }
-    systemctl is-active --quiet "$name" || { systemctl start "$name" && changed "$name started"; }
+    if ! systemctl is-active --quiet "$name"; then
+        systemctl start "$name" && changed "$name started"
+    elif ((${2:-0})); then
+        systemctl restart "$name" && changed "$name restarted"
+    fi
 }
 
-service_restart() { systemctl restart "$(service_name "$1")" && changed "$1 restarted"; }
 service_reload() { systemctl reload "$(service_name "$1")"; }
 
 time_in_sync() {

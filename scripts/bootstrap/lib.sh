@@ -168,9 +168,7 @@ munge_key() {
     [[ -s $HPC_LINK/etc/munge.key ]] || fail HPC903 "no munge key in the cluster folder: the management node has not been set up"
     put "$HPC_ROOT/etc/munge/munge.key" 400 munge:munge <"$HPC_LINK/etc/munge.key" && fresh=1
     [[ -n $HPC_ROOT ]] || chmod 700 /etc/munge
-    service_on munge
-    ((fresh)) && service_restart munge
-    return 0
+    service_on munge $fresh
 }
 
 slurm_files() {

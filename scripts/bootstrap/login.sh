@@ -24,13 +24,14 @@ link "$HPC_SHARE/.hpc" "$HPC_LINK"
 . "$HPC_LINK/etc/facts.env"
 sync_hosts
 need node login
-slurm_release sinfo
 shell_environment
 administrator_keys
 make_users
 slurm_account
 munge_key
 slurm_files
+# Slurm's commands say nothing without a configuration, not even their release.
+slurm_release sinfo
 tuning
 time_in_sync
 firewall login

@@ -1,4 +1,4 @@
-"""The real MPI stacks: installed by mpi.sh from the wheels, loaded through the rendered modules, compiled with and run."""
+"""The real MPI stacks: installed by mpi.sh from the wheels, loaded through the rendered modules, run."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ CLUSTER = {
 
 def run(stacks: Path, module: str, script: str, folder: Path) -> str:
     """Run a script with a module loaded; the only interface that is there in any sandbox is the loopback."""
-    text = f". {MODULES_INIT}; module use {stacks}/modulefiles; module load {module} || exit 9; set -e; cd {folder}\n{script}"
+    load = f". {MODULES_INIT}; module use {stacks}/modulefiles; module load {module} || exit 9"
+    text = f"{load}; set -e; cd {folder}\n{script}"
     done = subprocess.run(
         ["bash", "-c", text],
         env={

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 
 def adapted(text: str, folder: Path, slurm: Slurm, port: int) -> str:
-    """The rendered file with what ties it to a real cluster turned to this folder: who runs it, where, and no database."""
+    """The rendered file with what ties it to a real cluster turned to this folder: user, places, and no database."""
     changes = {
         "SlurmUser": "root",
         "StateSaveLocation": f"{folder}/state",
@@ -128,8 +128,8 @@ def test_slurmctld_reads_it_and_knows_the_nodes(
         assert f"PartitionName={pool.name} " in partitions
     log = (tmp_path / "slurmctld.log").read_text()
     wrong = [line for line in log.splitlines() if re.search(r"error|fatal|Parse|deprecat", line, re.I)]
-    # A first start finds no saved state, there is no accounting database here, and the plugin looks for its PMIx library
-    # at the place where an installed package has it.
+    # A first start finds no saved state, there is no accounting database here, and the plugin looks for its PMIx
+    # library at the place of an installed package.
     expected = re.compile(r"state file|Trying backup state|accounting information gathered|pmix", re.I)
     assert [line for line in wrong if not expected.search(line)] == []
 
