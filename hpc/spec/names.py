@@ -25,7 +25,7 @@ def parse_node_name(name: str) -> tuple[str, int] | None:
 
     The number is what follows the last hyphen, so `c-1-7` is node 7 of pool `c-1` and never one of pool `c`.
     """
-    match = _NODE.match(name)
+    match = _NODE.fullmatch(name)
     return (match["pool"], int(match["number"])) if match else None
 
 
