@@ -121,7 +121,8 @@ class NspawnBackend:
         if self._services is not None:
             self._services.close()
             self._services = None
-        self._on_exit = lambda _: None
+        with self._guard:
+            self._hosts.clear()  # whatever becomes of the hosts from now on is not this process's business
         self._held.close()
 
     # -- operations on an instance -------------------------------------------------------------------------------------

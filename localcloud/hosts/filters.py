@@ -98,7 +98,26 @@ def render_vpc(network: Network, vpc_id: str, uplink: str, link_address: str) ->
     )
     parts.append(_nat(eips, nat_cidrs, uplink, link_address))
     parts.append("}\n")
+    parts.append(_no_spoofing(hosts))
     return "".join(parts)
+
+
+def _no_spoofing(hosts: Sequence[Host]) -> str:
+    """Hosts speak with their own address only: metadata and access groups go by the address of the client."""
+    own = _Elements(tuple(f'"{Names.port(host.instance_id)}" . {host.private_ip}' for host in hosts))
+    return (
+        f"table bridge {TABLE}\ndelete table bridge {TABLE}\ntable bridge {TABLE} {{\n"
+        + _collection("set", "own", "ifname . ipv4_addr", own)
+        + _chain(
+            "prerouting",
+            [
+                "type filter hook prerouting priority -300; policy accept;",
+                "meta protocol ip iifname . ip saddr != @own drop",
+                "meta protocol arp iifname . arp saddr ip != @own drop",
+            ],
+        )
+        + "}\n"
+    )
 
 
 def _nat(eips: Sequence[tuple[str, str]], nat_cidrs: Sequence[str], uplink: str, link_address: str) -> str:

@@ -42,7 +42,9 @@ def create(name: str) -> None:
 def delete(name: str) -> None:
     """Remove a namespace and the interfaces in it; a missing one is not an error."""
     if exists(name):
-        run(["ip", "netns", "delete", name])
+        run(["ip", "netns", "delete", name], check=False)
+    if exists(name):
+        run(["ip", "netns", "delete", name])  # once more, with the reason
 
 
 def ip_batch(lines: list[str], *, namespace: str | None = None) -> None:

@@ -100,8 +100,9 @@ def _kernel_reasons(state_dir: Path) -> list[str]:
     if not _works(["unshare", "--time", "--boottime", "-1", "true"]):
         found.append("time namespaces cannot be made here")
     rule = "table inet t { chain c { type filter hook forward priority 0; ct state established accept; }; }\n"
+    ports = "table bridge b { chain c { type filter hook prerouting priority -300; iifname x drop; }; }\n"
     nat = "table ip n { chain c { type nat hook postrouting priority 100; masquerade; }; }\n"
-    if not _works(["unshare", "--net", "nft", "-f", "-"], stdin=rule + nat):
+    if not _works(["unshare", "--net", "nft", "-f", "-"], stdin=rule + ports + nat):
         found.append("the kernel has no nftables with connection tracking")
     bridge = "link add b0 type bridge\nlink add v0 type veth peer name v1\n"
     if not _works(["unshare", "--net", "ip", "-batch", "-"], stdin=bridge):

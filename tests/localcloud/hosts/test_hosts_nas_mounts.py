@@ -29,7 +29,8 @@ def nas(cloud: Cloud) -> Iterator[Cloud]:
         cloud.wait_ssh(address)
     cloud.ssh(
         A,
-        f"mkdir -p /mnt/g /mnt/x && mount -t nfs -o {OPTIONS} {GENERAL}:/ /mnt/g && mount -t nfs {EXTREME}:/share /mnt/x",
+        f"mkdir -p /mnt/g /mnt/x && mount -t nfs -o {OPTIONS} {GENERAL}:/ /mnt/g"
+        f" && mount -t nfs {EXTREME}:/share /mnt/x",
     )
     cloud.ssh(B, f"mkdir -p /mnt/g /mnt/x && mount -t nfs {GENERAL}:/ /mnt/g && mount -t nfs4 {EXTREME}:/share /mnt/x")
     return cloud

@@ -102,6 +102,16 @@ def test_elastic_address_of_another_vpc_is_reached_over_the_machine(net: Cloud) 
     assert not reaches(net, OTHER, LOGIN, 6817)
 
 
+def test_host_cannot_speak_with_another_hosts_address(net: Cloud) -> None:
+    asked = "curl -s -m 2 -o /dev/null --interface 10.98.0.11 http://100.100.100.200/latest/; echo $?"
+    net.ssh(LOGIN, "ip addr add 10.98.0.11/32 dev eth0")
+    try:
+        assert net.ssh(LOGIN, asked) == "28"
+        assert net.ssh(NODE, asked) == "0"
+    finally:
+        net.ssh(LOGIN, "ip addr del 10.98.0.11/32 dev eth0")
+
+
 def test_hosts_do_not_reach_the_machine(net: Cloud) -> None:
     with socket.create_server(("0.0.0.0", 0)) as server:  # noqa: S104
         port = server.getsockname()[1]
@@ -116,6 +126,26 @@ def test_no_packet_for_the_cloud_leaves_the_machine(net: Cloud) -> None:
         assert "No route to host" in done.stderr, address
         with pytest.raises(OSError, match=r"unreachable|No route"):
             socket.create_connection((address, 22), timeout=2)
+
+
+def test_nothing_of_the_cloud_is_seen_on_the_machines_own_links(net: Cloud) -> None:
+    ranges = "{ 10.98.0.0/24, 198.18.0.0/15, 100.100.100.200, 100.100.2.136 }"
+    rules = (
+        "table ip alihpctest { counter seen { }; chain c { type filter hook postrouting priority 300;"
+        f' oifname != {{ "lo" }} oifname != "alihpc*" ip daddr {ranges} counter name seen;'
+        f' oifname != {{ "lo" }} oifname != "alihpc*" ip saddr {ranges} counter name seen; }}; }}'
+    )
+    subprocess.run(["nft", "-f", "-"], input=rules, text=True, check=True)
+    try:
+        for target in ("10.98.0.99", "198.18.200.1", "100.100.100.200"):
+            packets = f"ping -c 1 -W 1 {target} >/dev/null; timeout 1 bash -c '</dev/tcp/{target}/81'"
+            net.ssh(LOGIN, packets, check=False)
+            reached_from_machine(target, 81)
+        command = ["nft", "list", "counter", "ip", "alihpctest", "seen"]
+        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        assert "packets 0 " in listed
+    finally:
+        subprocess.run(["nft", "delete", "table", "ip", "alihpctest"], check=True)
 
 
 def test_elastic_address_without_an_instance_is_unreachable(net: Cloud) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 from host_cloud import Cloud
 
+from localcloud.hosts import namespaces
+from localcloud.hosts.httpd import HttpService, Response
 from localcloud.hosts.reset import leftovers, reset
 
 pytestmark = pytest.mark.hosts
@@ -64,6 +67,43 @@ def test_names_of_the_outside_resolve_with_nat(outside: Cloud) -> None:
     # Answered by this machine's resolver; where that knows no names, the answer says so in time.
     code = outside.ssh("10.91.0.11", "timeout 20 getent hosts deb.debian.org >/dev/null; echo $?", through=EIP)
     assert code in ("0", "2")
+
+
+@pytest.fixture
+def world() -> Iterator[str]:
+    """A web server on a network beside this machine, in a namespace of its own; answers with the client's address."""
+    name = "alihpc-test-world"
+    namespaces.create(name)
+    try:
+        namespaces.ip_batch(
+            [
+                f"link add alihpctw type veth peer name eth0 netns {name}",
+                "addr add 198.51.100.1/30 dev alihpctw",
+                "link set alihpctw up",
+            ]
+        )
+        namespaces.ip_batch(["addr add 198.51.100.2/30 dev eth0", "link set eth0 up"], namespace=name)
+        server = HttpService(name, "198.51.100.2", 80, lambda request: Response(200, request.client.encode()))
+        yield "http://198.51.100.2/"
+        server.close()
+    finally:
+        subprocess.run(["ip", "link", "delete", "alihpctw"], check=False)
+        namespaces.delete(name)
+
+
+def test_nat_leads_out_under_the_machines_address(outside: Cloud, world: str) -> None:
+    assert outside.ssh("10.91.0.11", f"curl -s -m 5 {world}", through=EIP) == "198.51.100.1"
+    assert outside.ssh(EIP, f"curl -s -m 5 {world}") == "198.51.100.1"
+
+
+def test_without_nat_only_an_elastic_address_leads_out(outside: Cloud, world: str) -> None:
+    nat = outside.network.nat_vswitches
+    outside.change(nat_vswitches=())
+    try:
+        assert outside.ssh("10.91.0.11", f"curl -s -m 2 {world}; echo $?", through=EIP) == "28"
+        assert outside.ssh(EIP, f"curl -s -m 5 {world}") == "198.51.100.1"
+    finally:
+        outside.change(nat_vswitches=nat)
 
 
 def test_private_networks_stay_closed_with_nat(outside: Cloud) -> None:
