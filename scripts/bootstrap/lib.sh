@@ -211,9 +211,13 @@ tuning() {
 }
 
 shell_environment() {
-    put "$HPC_ROOT/etc/profile.d/hpc.sh" 644 root:root <<-EOF || true
+    # After modules.sh, which defines the command; exported, so that batch scripts have it without being login shells.
+    put "$HPC_ROOT/etc/profile.d/zz-hpc.sh" 644 root:root <<-EOF || true
 	# Modules and tools of the cluster.
-	if command -v module >/dev/null 2>&1; then module use $HPC_LINK/modulefiles; fi
+	if command -v module >/dev/null 2>&1; then
+	    module use $HPC_LINK/modulefiles
+	    if [ -n "\${BASH_VERSION:-}" ]; then export -f module _module_raw 2>/dev/null || true; fi
+	fi
 	case ":\$PATH:" in *:$HPC_LINK/scripts/mpi:*) ;; *) PATH=\$PATH:$HPC_LINK/scripts/mpi ;; esac
 	EOF
     # A new host key is accepted once; keys live on the nodes' own disks, never on shared homes.
