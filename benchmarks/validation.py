@@ -62,9 +62,9 @@ def median_seconds(work: Callable[[], Any]) -> tuple[float, float]:
 
 
 def main() -> None:
-    print(
     print("Seconds; the ratio is to yaml.safe_load")
     print(f"{'pools':>5} {'first':>9} {'median':>9} {'yaml':>9} {'C yaml':>9} {'ratio':>7}")
+    with tempfile.TemporaryDirectory() as folder:
         for pools in POOLS:
             path = Path(folder) / "Pulumi.bench.yaml"
             text = stack(pools)
