@@ -17,7 +17,6 @@ from components.management import Management, ManagementArgs
 from components.network import Network, NetworkArgs
 from components.ordering import after
 from components.outputs import OutputSources, cluster_outputs
-from components.pending import ACTIONS
 from components.pool import Pool, PoolArgs
 from components.properties import cluster_properties, pool_properties
 from components.provider import LocalCloud, local_provider
@@ -27,6 +26,7 @@ from components.storage import Storage, StorageArgs
 from components.sweep import Sweep, SweepArgs
 from hpc.catalog import Catalog, load_catalog
 from hpc.cost import Estimate, check_caps, estimate
+from hpc.elastic.actions import ACTIONS
 from hpc.findings import FindingsError, Severity, has_errors
 from hpc.slurm.mounts import mounts_of
 from hpc.slurm.profile import CLOUD, LOCAL

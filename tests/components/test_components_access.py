@@ -11,6 +11,7 @@ from registering import registered, small
 from components import keygen
 from components.ram_policy import assume_role_document, management_document
 from components.roles import role_name
+from hpc.elastic.actions import ACTIONS as DECLARED
 from hpc.paths import PROJECT_ROOT
 from hpc.spec.cluster import ClusterSpec
 
@@ -83,6 +84,18 @@ def test_the_policy_allows_exactly_what_the_code_calls() -> None:
 def test_no_policy_has_a_wildcard_action(action: str) -> None:
     with pytest.raises(ValueError, match="single action"):
         management_document(["ecs:RunInstances", action], "cn-hangzhou", "r")
+
+
+def test_the_management_role_gets_what_the_elastic_code_declares() -> None:
+    policy = json.loads(registered(small()).named("c-roles-management-policy").inputs["policyDocument"])
+    allowed = [
+        action
+        for statement in policy["Statement"]
+        if isinstance(statement["Action"], list)
+        for action in statement["Action"]
+    ]
+    assert sorted(allowed) == sorted(set(DECLARED) - {"ram:PassRole"})
+    assert "ecs:RunInstances" in allowed
 
 
 def test_the_policy_is_the_same_whatever_the_order() -> None:
