@@ -12,12 +12,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Protocol
 
 from hpc.elastic.decide import decide
 from hpc.elastic.ecs import Cloud, CloudError, Connection
@@ -25,7 +24,7 @@ from hpc.elastic.failures import Failure
 from hpc.elastic.instances import Instance
 from hpc.elastic.launch import Batch, Candidate, batches, candidates
 from hpc.elastic.memory import observe
-from hpc.elastic.nodes import Node
+from hpc.elastic.ports import Controller, Provider
 from hpc.elastic.server import Server
 from hpc.elastic.settings import PoolSettings, Settings, SettingsError, load
 from hpc.elastic.slurm import Slurm, SlurmError, expanded, folded
@@ -49,29 +48,6 @@ log = logging.getLogger("hpc.elastic")
 
 #: Calls of RunInstances at once.
 PARALLEL_LAUNCHES = 16
-
-
-class Controller(Protocol):
-    """What the daemon needs of Slurm (see `hpc.elastic.slurm.Slurm`)."""
-
-    def nodes(self) -> tuple[Node, ...]: ...
-    def down(self, nodes: tuple[str, ...], reason: str) -> None: ...
-    def drain(self, nodes: tuple[str, ...], reason: str) -> None: ...
-    def power_down(self, nodes: tuple[str, ...]) -> None: ...
-    def power_up(self, nodes: tuple[str, ...]) -> None: ...
-    def resume(self, nodes: tuple[str, ...]) -> None: ...
-    def comment(self, job: int, text: str) -> None: ...
-
-
-class Provider(Protocol):
-    """What the daemon needs of the cloud (see `hpc.elastic.ecs.Cloud`)."""
-
-    def instances(self) -> tuple[Instance, ...]: ...
-    def launch(
-        self, pool: PoolSettings, batch: Batch, candidate: Candidate, token: str, minimum: int, now: datetime
-    ) -> tuple[str, ...]: ...
-    def extend(self, ids: tuple[str, ...], seconds: int, now: datetime) -> None: ...
-    def delete(self, ids: Iterable[str]) -> None: ...
 
 
 class Daemon:
