@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -156,7 +157,7 @@ def measure(cloud: LocalCloud, count: int) -> None:
         api.call(ECS, "DeleteInstances", Force="true", **ids)
 
     deletions = timed(len(batches), delete)
-    print(f"{count} instances")
+    print(f"{count} instances; load average of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     report("baseline: empty action, round trip", base, baseline)
     report("RunInstances of 100", launches, baseline, 50)
     report("DescribeInstances, page of 100 by tag and token", pages, baseline, 50)

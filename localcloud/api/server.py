@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import itertools
 import json
 import logging
 import secrets
@@ -37,6 +38,7 @@ _TIMERS = {
     "image": ecs_images_disks.on_timer,
 }
 _ON_TIME = 0.2
+_CHECKPOINT_ROUNDS = 10
 __all__ = ["Server", "actions"]
 
 
@@ -142,11 +144,13 @@ class Server:
         return bool(due)
 
     async def run_timers(self) -> None:
-        """Let timers run out for ever."""
-        while True:
+        """Let timers run out, and keep the log of the database short, for ever."""
+        for round_ in itertools.count(1):
             await asyncio.sleep(_ON_TIME)
             try:
                 self.tick()
+                if round_ % _CHECKPOINT_ROUNDS == 0:
+                    await asyncio.to_thread(self.store.checkpoint)
             except Exception:
                 _log.exception("a timer failed")
 

@@ -41,6 +41,9 @@ CREATE TABLE IF NOT EXISTS credential (
 CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
+#: Size of the log that is worth a checkpoint.
+_LOG_BYTES = 4 << 20
+
 Filters = Mapping[str, str | Sequence[str] | None]
 
 
@@ -62,15 +65,29 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.lock = threading.RLock()
+        self._path = path
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
+        # Checkpoints write to the disk and wait for it: `checkpoint` does that beside the requests.
+        self._db.execute("PRAGMA wal_autocheckpoint=0")
         self._db.execute("PRAGMA cache_size=-32000")
         self._db.execute("PRAGMA temp_store=MEMORY")
         self._db.executescript(_SCHEMA)
         #: Earliest timer, so that the usual "nothing is due" costs nothing.
         self.next_timer: float | None = None
         self._refresh_timer()
+
+    def checkpoint(self) -> None:
+        """Move what the log has gathered into the database; holds nobody up when called from another thread."""
+        log = self._path.with_name(self._path.name + "-wal")
+        if not log.exists() or log.stat().st_size < _LOG_BYTES:
+            return
+        other = sqlite3.connect(self._path, timeout=5)
+        try:
+            other.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        finally:
+            other.close()
 
     def close(self) -> None:
         """Write everything back and close."""
