@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from hpc.errors import CannotRunError
 from hpc.findings import Finding, FindingsError, has_errors
 from hpc.spec.cluster import ClusterSpec
 from hpc.spec.codes import finding, needs
-from hpc.spec.paths import join, related, under, without_indexes
+from hpc.spec.paths import Places, join, under, without_indexes
 from hpc.spec.plain import LEFT_OUT, Copier, TooLargeError, compact, reached
 from hpc.spec.problems import closest, problem, suggestion
 from hpc.spec.yaml_reader import MAX_BYTES, read_yaml
@@ -93,12 +94,15 @@ class LoadedStack:
     def _follows(self, code: str, path: str) -> bool:
         if not self.left_out:
             return False
-        relied_on = [_beside(path, part) for part in needs(code)]
-        return any(
-            related(path, gone)
-            or any(related(gone if "[" in part else without_indexes(gone), part) for part in relied_on)
-            for gone in self.left_out
-        )
+        exact, anywhere = self._gone
+        if exact.touched(path):
+            return True
+        relied_on = (_beside(path, part) for part in needs(code))
+        return any((exact if "[" in part else anywhere).touched(part) for part in relied_on)
+
+    @property
+    def _gone(self) -> tuple[Places, Places]:
+        return _places(self.left_out)
 
     def _as_written(self, path: str, value: Any) -> Any:
         if value is None or isinstance(value, list | tuple | dict):
@@ -106,6 +110,12 @@ class LoadedStack:
         parts = [int(index) if index else key for index, key in re.findall(r"\[(\d+)\]|([^.\[\]]+)", path)]
         written = reached(self._written, parts)
         return value if written is LEFT_OUT or isinstance(written, list | dict) else written
+
+
+@lru_cache(maxsize=1)
+def _places(left_out: tuple[str, ...]) -> tuple[Places, Places]:
+    """What was left out, with and without positions in lists."""
+    return Places(left_out), Places(without_indexes(path) for path in left_out)
 
 
 def _beside(path: str, part: str) -> str:
@@ -134,7 +144,7 @@ def load_stack_file(path: Path) -> LoadedStack:
         ) from error
     document, findings = read_yaml(data)
     # Paths of the reader start at the document; those of findings start at the cluster.
-    findings = tuple(replace(found, path=_inside_cluster(found.path)) for found in findings)
+    findings = _shortened(replace(found, path=_inside_cluster(found.path)) for found in findings)
     gone = tuple(found.path for found in findings if found.path and found.code in ("HPC005", "HPC007", "HPC008"))
     value, region, problems = _cluster_of(document) if document is not None or not findings else (None, None, ())
     findings = (*findings, *problems)
@@ -167,6 +177,16 @@ def require(loaded: LoadedStack, findings: Iterable[Finding] = ()) -> ClusterSpe
     if loaded.spec is None or has_errors(found):
         raise FindingsError(found)
     return loaded.spec
+
+
+def _shortened(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    found = tuple(findings)
+    return (*found[:MAX_SHOWN], *_uncounted(len(found) - MAX_SHOWN))
+
+
+def _uncounted(more: int) -> tuple[Finding, ...]:
+    """A finding that stands for those that are not shown, if there are any."""
+    return (finding("HPC038", "", more, f"{more} more findings of this kind are not shown"),) if more > 0 else ()
 
 
 def _inside_cluster(path: str) -> str:
@@ -217,10 +237,10 @@ def _parsed(
     try:
         tree = copier.copy(value)
     except TooLargeError as error:
-        return LoadedStack(None, (*findings, *copier.findings, error.found), **where)  # type: ignore[arg-type]
+        return LoadedStack(None, (*findings, *_shortened(copier.findings), error.found), **where)  # type: ignore[arg-type]
     mender = _Mender(tree, [*gone, *copier.left_out])
     spec = mender.mend()
-    findings = (*findings, *copier.findings, *mender.shown())
+    findings = (*findings, *_shortened(copier.findings), *mender.shown())
     if spec and configured_region and not mender.lost("region") and configured_region != spec.region:
         findings = (
             *findings,
@@ -246,16 +266,11 @@ class _Mender:
 
     def lost(self, path: str) -> bool:
         """Whether the part at `path` could not be read."""
-        return any(related(gone, path) for gone in self.left_out)
+        return Places(self.left_out).touched(path)
 
     def shown(self) -> tuple[Finding, ...]:
         """The findings, with a last one that counts those that are not shown."""
-        if not self._more:
-            return tuple(self.findings)
-        return (
-            *self.findings,
-            finding("HPC038", "", self._more, f"{self._more} more findings of this kind are not shown"),
-        )
+        return (*self.findings, *_uncounted(self._more))
 
     def mend(self) -> ClusterSpec | None:
         """Take out what is wrong, note it, and return what the rest makes."""
@@ -271,19 +286,18 @@ class _Mender:
     def _take_out(self, errors: list[Any]) -> None:
         places = [(self._place(error["loc"]), error) for error in errors]
         parents = {join("", *place[:end]) for place, _ in places for end in range(len(place))}
-        known = set(self.left_out)
-        ancestors = {part for path in known for part in _ancestors(path)}
+        known = Places(self.left_out)
         # Where entries of a list are wrong, that too few of them are right is no finding of its own.
         places = [
             (place, error) for place, error in places if error["type"] != "too_short" or join("", *place) not in parents
         ]
         for place, error in places:
             path = join("", *place)
-            self._note(error, place, path, follows=path in known or path in ancestors)
+            self._note(error, place, path, follows=known.touched(path))
         # From the inside out, so that what is around a wrong value is there when its turn comes.
         inside_out = sorted(places, key=lambda pair: len(pair[0]), reverse=True)
         new = [gone for place, error in inside_out for gone in self._remove(error, place, join("", *place))]
-        self.left_out += [path for path in dict.fromkeys(new) if path not in known]
+        self.left_out = list(dict.fromkeys((*self.left_out, *new)))
 
     def _place(self, loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
         """Where an error is in the tree: positions of the file, marks of pydantic left out."""
@@ -326,10 +340,6 @@ class _Mender:
             meant = suggestion(place)
             return [join("", *place[:-1], meant)] if meant and meant not in parent else []
         return [path]
-
-
-def _ancestors(path: str) -> list[str]:
-    return [path[: match.start()] for match in re.finditer(r"[.\[]", path)]
 
 
 def _placed(stand_in: Any, place: tuple[str | int, ...]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 
 _PLAIN = re.compile(r"[A-Za-z0-9_:/@-]{1,128}")
 
@@ -26,11 +27,37 @@ def under(path: str, base: str) -> bool:
     return path == base or (path.startswith(base) and (not base or path[len(base)] in ".["))
 
 
-def related(path: str, other: str) -> bool:
-    """Whether one of the two paths is the other or lies inside of it. The whole cluster is related to nothing else."""
-    if not path or not other:
-        return path == other
-    return under(path, other) or under(other, path)
+def parents(path: str) -> list[str]:
+    """The paths that `path` lies inside of, outermost first; the whole cluster is not among them."""
+    return [path[: match.start()] for match in re.finditer(r"[.\[]", path)]
+
+
+class Places:
+    """Some paths, to be asked quickly whether another one touches any of them.
+
+    Args:
+        paths: the paths.
+    """
+
+    def __init__(self, paths: Iterable[str] = ()) -> None:
+        self._paths: set[str] = set()
+        self._around: set[str] = set()
+        for path in paths:
+            self.add(path)
+
+    def __bool__(self) -> bool:
+        return bool(self._paths)
+
+    def add(self, path: str) -> None:
+        """Add a path."""
+        self._paths.add(path)
+        self._around.update(parents(path))
+
+    def touched(self, path: str) -> bool:
+        """Whether `path` is one of the paths, lies inside of one, or has one inside."""
+        if path in self._paths or path in self._around:
+            return True
+        return any(parent in self._paths for parent in parents(path))
 
 
 def without_indexes(path: str) -> str:

@@ -11,6 +11,7 @@ from hpc.catalog.model import Charge, Image, InstanceType, Price, Region
 from hpc.findings import Finding
 from hpc.spec.cluster import ClusterSpec
 from hpc.spec.pool import PoolSpec
+from hpc.spec.problems import closest
 
 
 class CatalogView(Protocol):
@@ -23,6 +24,10 @@ class CatalogView(Protocol):
     def regions(self) -> tuple[Region, ...]: ...  # noqa: D102
     def image(self, os: str, architecture: str) -> Image | None: ...  # noqa: D102
     def price(self, item: str, region: str, charge: Charge) -> Price: ...  # noqa: D102
+
+
+#: Most names for which the similar one is looked for: comparing with all types takes milliseconds for each.
+MOST_GUESSES = 20
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,18 @@ class Context:
             ("management", self.spec.management.instance_type, 2 if self.spec.management.backup else 1),
             ("login", self.spec.login.instance_type, self.spec.login.count),
         )
+
+    @cached_property
+    def _similar(self) -> dict[str, str | None]:
+        return {}
+
+    def similar_type(self, name: str) -> str | None:
+        """The known instance type that was probably meant; looked for in the first few unknown ones only."""
+        if name not in self._similar:
+            if len(self._similar) >= MOST_GUESSES:
+                return None
+            self._similar[name] = closest(name, (kind.name for kind in self.catalog.instance_types()))
+        return self._similar[name]
 
     def types_of(self, pool: PoolSpec) -> tuple[InstanceType, ...]:
         """The known instance types of a pool."""

@@ -8,7 +8,6 @@ from hpc.catalog.model import Capability, InstanceType
 from hpc.findings import Finding
 from hpc.spec.codes import finding
 from hpc.spec.pool import Interconnect, Placement, PoolSpec
-from hpc.spec.problems import closest
 from hpc.spec.rules.context import Context, cpus, listed
 
 #: Families that the cloud's page of no longer sold families lists
@@ -21,7 +20,7 @@ def types_known(context: Context) -> Iterator[Finding]:
     for path, pool in context.pools:
         for index, name in enumerate(pool.instance_types):
             if context.catalog.instance_type(name) is None:
-                meant = closest(name, (kind.name for kind in context.catalog.instance_types()))
+                meant = context.similar_type(name)
                 fix = f"write {meant} if that is meant, or run: hpc catalog refresh --region {context.spec.region}"
                 text = f"{name} is not in the catalog: its cores, memory, eRDMA and price could not be verified"
                 yield finding("HPC301", f"{path}.instance_types[{index}]", name, text, fix if meant else None)

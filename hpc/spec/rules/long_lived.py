@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from hpc.findings import Finding
 from hpc.spec.codes import finding
 from hpc.spec.nodes import NodeCharge
-from hpc.spec.problems import closest
 from hpc.spec.rules.context import Context, listed
 
 #: Subscriptions that are sold, months (RunInstances, Period).
@@ -54,7 +53,7 @@ def long_lived_types_known(context: Context) -> Iterator[Finding]:
     """HPC508: the catalog knows the types."""
     for section, name, count in context.long_lived:
         if count and context.catalog.instance_type(name) is None:
-            meant = closest(name, (kind.name for kind in context.catalog.instance_types()))
+            meant = context.similar_type(name)
             fix = f"write {meant} if that is meant, or run: hpc catalog refresh --region {context.spec.region}"
             text = f"{name} is not in the catalog: its architecture and price could not be verified"
             yield finding("HPC508", f"{section}.instance_type", name, text, fix if meant else None)

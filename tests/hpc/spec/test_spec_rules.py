@@ -12,6 +12,7 @@ from hpc.spec.cluster import ClusterSpec
 from hpc.spec.codes import registry
 from hpc.spec.load import parse_cluster
 from hpc.spec.rules import RULES, apply_checks, check
+from hpc.spec.rules.context import Context
 
 
 def findings_of(changes: dict[str, Any], case: Case | None = None, **options: Any) -> list[Finding]:
@@ -102,6 +103,16 @@ def test_unknown_type_warns_and_the_other_rules_go_on() -> None:
     found = findings_of({"pools[0].instance_types": ["ecs.zz.large", "ecs.c7.4xlarge"]})
     assert {("HPC301", "pools[0].instance_types[0]"), ("HPC305", "pools[0].instance_types[1]")} <= spots(found)
     assert registry()["HPC301"].severity is Severity.WARNING
+
+
+def test_unknown_type_that_is_a_slip_is_guessed() -> None:
+    (found,) = (f for f in findings_of({"pools[0].instance_types": ["ecs.c8ae.4xlrge"]}) if f.code == "HPC301")
+    assert "ecs.c8ae.4xlarge" in found.fix
+
+
+def test_effort_for_guesses_is_bounded() -> None:
+    context = Context(ClusterSpec.model_validate(BASE), SHIPPED)
+    assert sum(context.similar_type(f"ecs.c8ae.{n}xlarge") is not None for n in range(500, 600)) == 20
 
 
 def test_all_findings_come_at_once() -> None:
