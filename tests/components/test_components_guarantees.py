@@ -21,6 +21,7 @@ from registering import (
 
 from components.provider import LocalCloud
 from components.recording import UNKNOWN, Registered, SecretValue, unwrap
+from hpc.paths import PROJECT_ROOT
 
 
 def taggable(resource: Registered) -> bool:
@@ -243,7 +244,7 @@ def test_the_sweep_needs_no_path_of_this_machine_and_no_credentials_as_arguments
     command = registered(small()).named("c-sweep-command").inputs
     assert set(command) == {"delete"}
     assert "hpc.elastic.sweep --cluster c --region cn-hangzhou" in command["delete"]
-    assert "/work" not in command["delete"]
+    assert str(PROJECT_ROOT) not in command["delete"]
     assert "ALIBABA" not in command["delete"]
 
 
