@@ -16,8 +16,8 @@ from hpc.spec.paths import join
 #: Largest file, bytes. The largest sensible stack file (100 pools, every key given) has about 150 KiB.
 MAX_BYTES = 1024 * 1024
 
-#: Most values and keys in a file, before aliases are expanded.
-MAX_NODES = 50_000
+#: Most values and keys in a file, before aliases are expanded: twice what 100 pools with every key given have.
+MAX_NODES = 20_000
 
 #: Deepest nesting.
 MAX_DEPTH = 50
