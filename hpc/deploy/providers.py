@@ -19,11 +19,14 @@ CHOICE_VARIABLE = "HPC_PROVIDERS"
 
 
 @contextmanager
-def providers(cli: Path, *, local: bool, progress: Callable[[str], None]) -> Iterator[Mapping[str, int]]:
+def providers(
+    cli: Path, environment: Mapping[str, str], *, local: bool, progress: Callable[[str], None]
+) -> Iterator[Mapping[str, int]]:
     """Ports of the stand-in providers that the engine is to attach to, by name; empty where the real plugins are there.
 
     Args:
         cli: the Pulumi CLI.
+        environment: variables that commands of the program get, beside this process's own.
         local: the stack is for the local cloud; only then may a stand-in take over.
         progress: gets lines for the user.
 
@@ -47,15 +50,16 @@ def providers(cli: Path, *, local: bool, progress: Callable[[str], None]) -> Ite
         yield {}
         return
     progress(f"Stand-in providers for {' and '.join(missing)} (the real plugins are not installed)")
-    with _stand_ins(missing) as ports:
+    with _stand_ins(missing, environment) as ports:
         yield ports
 
 
 @contextmanager
-def _stand_ins(names: list[str]) -> Iterator[Mapping[str, int]]:
+def _stand_ins(names: list[str], environment: Mapping[str, str]) -> Iterator[Mapping[str, int]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "localcloud.providers", *names],
         cwd=PROJECT_ROOT,
+        env={**os.environ, **environment},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

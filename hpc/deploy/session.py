@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -73,7 +74,8 @@ def open_session(
     cli = ensure_cli(progress)
     cloud = ensure_cloud(progress, hosts=hosts) if local else None
     environment: Mapping[str, str] = cloud_environment(cloud) if cloud else {}
-    with providers(cli, local=local, progress=progress) as ports:
+    environment = {"HPC_PYTHON": sys.executable, **environment}  # commands of the program run in this Python
+    with providers(cli, environment, local=local, progress=progress) as ports:
         workspace = Workspace(
             stack=stack,
             stack_file=file,

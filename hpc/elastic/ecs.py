@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from alibabacloud_credentials.exceptions import CredentialException
 from alibabacloud_ecs20140526 import models
 from alibabacloud_ecs20140526.client import Client
 from alibabacloud_tea_openapi.exceptions import AlibabaCloudException
@@ -230,6 +231,8 @@ class Cloud:
     def _once(method: Callable[[Any], Any], request: Any) -> Any:
         try:
             return method(request).body
+        except CredentialException as error:
+            raise CloudError("NoCredentials", f"no access key and no role: {error}") from error
         except AlibabaCloudException as error:
             raise CloudError(str(error.code), str(error.message)) from error
         except Exception as error:  # the SDK lets errors of its HTTP client through, of whatever kind

@@ -65,7 +65,6 @@ class Workspace:
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_HOME": str(pulumi_home()),
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-            "HPC_PYTHON": sys.executable,  # commands of the program run in this Python
             "PATH": os.pathsep.join([str(launcher_dir()), os.environ.get("PATH", "")]),
             **self.environment,
         }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from alibabacloud_tea_openapi.client import Client as OpenApiClient
 from alibabacloud_tea_openapi.exceptions import AlibabaCloudException
 from alibabacloud_tea_openapi.models import Config, OpenApiRequest, Params
+from darabonba.exceptions import UnretryableException
 
 VERSIONS = {
     "ecs": "2014-05-26",
@@ -62,19 +64,22 @@ class Cloud:
             )
         )
 
-    def call(self, product: str, action: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Make one call; passing conflicts and throttling are retried for a minute.
+    def call(self, product: str, action: str, parameters: Mapping[str, Any], *, once: bool = False) -> dict[str, Any]:
+        """Make one call; passing conflicts, throttling and missing answers are retried for a minute.
 
         Args:
             product: `ecs`, `vpc`, `nas`, `ram` or `sts`.
             action: name of the API action.
             parameters: nested dicts and lists become `A.1.B`; None values are left out.
+            once: send a client token, so that a repeated call makes nothing twice; for actions that take one.
 
         Raises:
             CloudError: the API refused the call.
         """
         query = {"RegionId": self.region} if product not in ("ram", "sts") else {}
         query.update(flatten(parameters))
+        if once:
+            query["ClientToken"] = uuid.uuid4().hex
         params = Params(
             action=action,
             version=VERSIONS[product],
@@ -90,6 +95,12 @@ class Cloud:
         while True:
             try:
                 answer = self._client.call_api(params, OpenApiRequest(query=query), _runtime())
+            except (OSError, UnretryableException) as error:
+                # No answer: the same call again, with the same client token, so that nothing is made twice.
+                if time.monotonic() < deadline:
+                    time.sleep(0.5)
+                    continue
+                raise CloudError(action, "NoAnswer", str(error)) from error
             except AlibabaCloudException as error:
                 code = str(error.code)
                 if code.startswith(_PASSING) and time.monotonic() < deadline:

@@ -108,6 +108,7 @@ class TableResource(Resource):
         tags_on_create: the create action takes tags itself.
         ready: (path in the object, value) to wait for after create.
         gone: wait until the describe action finds it no more after delete.
+        token_on_create: the create action takes a ClientToken.
         values: property -> value in Pulumi -> value in the API, where the two spell a value differently.
     """
 
@@ -130,6 +131,7 @@ class TableResource(Resource):
     ready: tuple[str, str] | None = None
     gone: bool = False
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    token_on_create: bool = True
 
     def create(self, cloud: Cloud, inputs: Mapping[str, Any]) -> str:
         """Make it, tag it, wait for it."""
@@ -137,7 +139,7 @@ class TableResource(Resource):
         tags = inputs.get("tags") or {}
         if self.tags_on_create:
             asked["Tag"] = tag_parameters(tags)
-        answer = cloud.call(self.product, self.create_action, {**self.constants, **asked})
+        answer = cloud.call(self.product, self.create_action, {**self.constants, **asked}, once=self.token_on_create)
         identity = str(at(answer, self.id_path))
         if tags and self.tag_kind and not self.tags_on_create:
             set_tags(cloud, self.product, self.tag_kind, identity, {}, tags)

@@ -70,6 +70,7 @@ KEY_PAIR = TableResource(
     attributes={"keyPairName": "KeyPairName", "fingerPrint": "KeyPairFingerPrint", "createTime": "CreationTime"},
     delete_action="DeleteKeyPairs",
     tags_on_create=True,
+    token_on_create=False,  # a name can be imported only once
 )
 
 

@@ -72,6 +72,7 @@ class Instance(Resource):
                 },
                 "Tag": tag_parameters(inputs.get("tags")),
             },
+            once=True,
         )
         identity = str(answer["InstanceIdSets"]["InstanceIdSet"][0])
         cloud.wait("RunInstances", lambda: (self._describe(cloud, identity) or {}).get("Status") == "Running")
