@@ -110,6 +110,7 @@ def cluster_env(spec: ClusterSpec, profile: HostProfile = CLOUD) -> str:
         # Homes are on shared storage in any case: MPI jobs want their files on every node.
         "HPC_HOMES": homes or f"{layout.software_storage(spec).mount}/home",
         "HPC_USERS": " ".join(spec.access.users),
+        "HPC_MPI_PORTS": f"{spec.network.mpi_ports.first} {spec.network.mpi_ports.last}",
         "HPC_MPI_STACKS": " ".join(f"{MODULES[stack]}/{VERSIONS[stack]}" for stack in spec.mpi.stacks),
         "HPC_NODE_PATTERNS": " ".join(["management-*", "login-*", *(f"{pool.name}-*" for pool in spec.pools)]),
     }

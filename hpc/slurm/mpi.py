@@ -10,6 +10,7 @@ from hpc.slurm.render import render
 from hpc.spec.cluster import ClusterSpec
 from hpc.spec.pool import Interconnect
 from hpc.spec.software import MpiStack
+from hpc.spec.units import PortRange
 
 #: Versions of the wheels on PyPI (manylinux_2_28, x86-64): relocatable builds that are the same on every distribution.
 #: Each was installed, used to compile a C program and run over two nodes with `mpirun` and `srun` under Slurm 22.05.8.
@@ -55,16 +56,19 @@ def fabric_settings(
         settings = _openmpi(rdma, ports.first, ports.count)
         if profile.oversubscribed:
             settings |= {"OMPI_MCA_mpi_yield_when_idle": "1"}
+        if not profile.kernel_settings:
+            # Direct connections between Slurm's PMIx servers use any port; without them they go through slurmd's.
+            settings |= {"SLURM_PMIX_DIRECT_CONN": "false"}
     elif stack is MpiStack.MPICH:
         # The wheel's default device is ch4 over UCX or libfabric; libfabric has one setting for both fabrics.
-        settings = _libfabric(rdma) | {
+        settings = _libfabric(rdma, ports) | {
             "MPIR_CVAR_CH4_NETMOD": "ofi",
             "MPIEXEC_PORT_RANGE": f"{ports.first}:{ports.last}",
         }
         if profile.oversubscribed:
             settings |= {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
     else:
-        settings = _libfabric(rdma) | {
+        settings = _libfabric(rdma, ports) | {
             "I_MPI_FABRICS": "shm:ofi",
             "I_MPI_PORT_RANGE": f"{ports.first}:{ports.last}",
         }
@@ -75,8 +79,8 @@ def fabric_settings(
 
 def _openmpi(rdma: bool, first_port: int, ports: int) -> dict[str, str]:
     wire = {
-        # Control traffic of the run-time and any TCP stays on the pinned ports and the VPC's interface.
-        "PRTE_MCA_oob_tcp_dynamic_ipv4_ports": f"{first_port}-{first_port + ports - 1}",
+        # Members of the security group reach each other on the pinned ports only. (The run-time's own port is in the
+        # module file: it listens on every port of a range that it is given, so it gets one per job.)
         "OMPI_MCA_btl_tcp_port_min_v4": str(first_port),
         "OMPI_MCA_btl_tcp_port_range_v4": str(ports),
         "OMPI_MCA_btl_tcp_if_include": INTERFACE,
@@ -87,11 +91,16 @@ def _openmpi(rdma: bool, first_port: int, ports: int) -> dict[str, str]:
     return wire | {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self,sm"}
 
 
-def _libfabric(rdma: bool) -> dict[str, str]:
+def _libfabric(rdma: bool, ports: PortRange) -> dict[str, str]:
     """`verbs;ofi_rxm` uses reliable connections and RDMA_CM only, which is what eRDMA offers."""
     if rdma:
         return {"FI_PROVIDER": "verbs;ofi_rxm", "FI_VERBS_IFACE": INTERFACE}
-    return {"FI_PROVIDER": "tcp", "FI_TCP_IFACE": INTERFACE}
+    return {
+        "FI_PROVIDER": "tcp",
+        "FI_TCP_IFACE": INTERFACE,
+        "FI_TCP_PORT_LOW_RANGE": str(ports.first),
+        "FI_TCP_PORT_HIGH_RANGE": str(ports.last),
+    }
 
 
 def module_file(stack: MpiStack, spec: ClusterSpec, profile: HostProfile = CLOUD) -> str:
@@ -104,6 +113,7 @@ def module_file(stack: MpiStack, spec: ClusterSpec, profile: HostProfile = CLOUD
         stack=stack.value,
         module=MODULES[stack],
         version=VERSIONS[stack],
+        ports=spec.network.mpi_ports,
         root=f"{layout.MPI}/{MODULES[stack]}/{VERSIONS[stack]}",
         pools=[
             {
