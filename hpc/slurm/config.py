@@ -29,6 +29,7 @@ RESERVED = frozenset(
         "nodeset",
         "partitionname",
         "privatedata",
+        "resumefailprogram",
         "resumeprogram",
         "resumetimeout",
         "slurmctldhost",
@@ -184,6 +185,8 @@ def _power_saving(spec: ClusterSpec, profile: HostProfile) -> dict[str, str]:
     parameters = {
         "ResumeProgram": layout.RESUME_PROGRAM,
         "SuspendProgram": layout.SUSPEND_PROGRAM,
+        # Either way the daemon is told to look now.
+        "ResumeFailProgram": layout.SUSPEND_PROGRAM,
         # The daemon has the account's rate in view; Slurm hands over everything at once.
         "ResumeRate": "0",
         "SuspendRate": "0",

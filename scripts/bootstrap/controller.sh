@@ -103,7 +103,13 @@ elastic_daemon() {
 	EOF
     done
     folder "$HPC_LINK/state/elastic" 700 slurm:slurm
-    # Two management nodes share one lock: the daemon that holds it is the only one that starts and releases nodes.
+    local type=notify start="$HPC_VENV/bin/python -I -m hpc.elastic.daemon --settings $HPC_LINK/etc/pools.json"
+    if [[ $HPC_BACKUP == yes ]]; then
+        # Two management nodes share one state and one lock: the daemon that holds the lock is the only one that starts
+        # and releases nodes; the other one waits for it.
+        type=simple
+        start="/usr/bin/flock --no-fork $HPC_LINK/state/elastic/lock $start --state $HPC_LINK/state/elastic/elastic.sqlite"
+    fi
     put "$HPC_ROOT/etc/systemd/system/hpc-elastic.service" 644 root:root <<-EOF && fresh=1
 	[Unit]
 	Description=Starts and releases compute nodes
@@ -112,10 +118,11 @@ elastic_daemon() {
 	RequiresMountsFor=$HPC_LINK/etc
 	StartLimitIntervalSec=0
 	[Service]
+	Type=$type
 	User=slurm
 	RuntimeDirectory=hpc-elastic
 	StateDirectory=hpc-elastic
-	ExecStart=/usr/bin/flock --no-fork $HPC_LINK/state/elastic/lock $HPC_VENV/bin/python -I -m hpc.elastic.daemon --settings $HPC_LINK/etc/pools.json
+	ExecStart=$start
 	Restart=always
 	RestartSec=5
 	NoNewPrivileges=yes
@@ -127,7 +134,7 @@ elastic_daemon() {
         fresh=1
     fi
     ((fresh)) && systemctl daemon-reload
-    service_on hpc-elastic $fresh
+    service_on hpc-elastic $fresh || fail HPC919 "the elastic daemon does not start: journalctl -u hpc-elastic"
 }
 
 # Parameters of slurm.conf that slurmctld reads only at its start (slurm.conf(5)); the rest is re-read in place.

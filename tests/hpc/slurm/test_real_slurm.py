@@ -37,6 +37,7 @@ def adapted(text: str, folder: Path, slurm: Slurm, port: int) -> str:
         "SlurmctldPort": str(port),
         "ResumeProgram": "/bin/true",
         "SuspendProgram": "/bin/true",
+        "ResumeFailProgram": "/bin/true",
         "Prolog": "/bin/true",
         "TaskProlog": "/bin/true",
         "AccountingStorageType": "accounting_storage/none",
