@@ -29,6 +29,7 @@ from localcloud.hosts.upstreams import read_upstreams
 
 _log = logging.getLogger("localcloud.hosts")
 _CONSOLE_BYTES = 64 * 1024
+_CONSOLE_LIMIT = 1 << 20
 
 
 class NspawnBackend:
@@ -193,10 +194,6 @@ class NspawnBackend:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _CONSOLE_BYTES))
             return file.read().decode(errors="replace")
 
-    def memory_bytes(self, instance_id: str) -> int:
-        """Memory that the host uses now, without droppable file pages, in bytes."""
-        return cgroups.HostGroups(self._names.cgroup, instance_id).memory_bytes()
-
     # -- parts ---------------------------------------------------------------------------------------------------------
 
     def _boot(self, host: Host) -> None:
@@ -213,7 +210,10 @@ class NspawnBackend:
             namespace = self._networks.plug(host, vswitch)
         groups = cgroups.HostGroups(self._names.cgroup, host.instance_id)
         groups.create(memory_mib=host.memory_mib, vcpus=host.vcpus)
-        child = container.spawn(host, root, namespace, groups.folders, self._console(host.instance_id))
+        console = self._console(host.instance_id)
+        if console.exists() and console.stat().st_size > _CONSOLE_LIMIT:
+            console.write_text(self.console_output(host.instance_id))
+        child = container.spawn(host, root, namespace, groups.folders, console)
         loop = Process.of(child.pid)
         if loop is None:
             child.wait()

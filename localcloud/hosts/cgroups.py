@@ -78,15 +78,6 @@ class HostGroups:
                     continue  # removed meanwhile
         return tuple(sorted(pids - {os.getpid(), 0}))
 
-    def memory_bytes(self) -> int:
-        """Memory that the host's processes use now, without file pages that could be dropped at once, in bytes."""
-        for folder in self._folders:
-            for name, cache in (("memory.usage_in_bytes", "total_inactive_file"), ("memory.current", "inactive_file")):
-                if (folder / name).exists():
-                    stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-                    return int((folder / name).read_text()) - int(stat.get(cache, 0))
-        return 0
-
     def remove(self) -> None:
         """Remove the groups; the host's processes have been killed before (they may take a moment to go)."""
         deadline = time.monotonic() + _REMOVE_S
