@@ -619,6 +619,8 @@ def describe_instance_attribute(call: Call) -> dict[str, Any]:
         "VpcAttributes", "EipAddress", "OperationLocks", "DedicatedHostAttribute",
     )  # fmt: skip
     result = {key: view[key] for key in keep}
+    result["EipAddress"] = {k: v for k, v in view["EipAddress"].items() if k != "IsSupportUnassociate"}
+    result["DedicatedHostAttribute"] = {"DedicatedHostId": "", "DedicatedHostName": ""}
     result["IoOptimized"] = "optimized"
     result["EnableJumboFrame"] = doc["jumbo"]
     return result

@@ -99,7 +99,6 @@ def _view(call: Call, doc: Doc) -> dict[str, Any]:
             "DeviceIndex": 0 if doc["type"] == "Primary" else 1,
             "NetworkCardIndex": doc["card_index"],
             "TrunkNetworkInterfaceId": "",
-            "MemberNetworkInterfaceIds": {"MemberNetworkInterfaceId": []},
         }
         if doc["instance_id"]
         else {},
@@ -131,8 +130,11 @@ def create_interface(call: Call) -> dict[str, Any]:
     doc["resource_group"] = params.text("ResourceGroupId")
     call.store.insert("eni", doc)
     view = _view(call, doc)
-    view.pop("AssociatedPublicIp")
-    return view
+    absent = (
+        "AssociatedPublicIp", "Attachment", "CreationTime", "DeleteOnRelease", "InstanceId",
+        "NetworkInterfaceTrafficMode", "QueueNumber", "QueuePairNumber",
+    )  # fmt: skip
+    return {key: value for key, value in view.items() if key not in absent}
 
 
 @read(

@@ -66,7 +66,6 @@ def create_key_pair(call: Call) -> dict[str, Any]:
         "KeyPairName": doc["name"],
         "KeyPairFingerPrint": doc["fingerprint"],
         "PrivateKeyBody": private.decode(),
-        "ResourceGroupId": doc["resource_group"],
     }
 
 
@@ -74,11 +73,7 @@ def create_key_pair(call: Call) -> dict[str, Any]:
 def import_key_pair(call: Call) -> dict[str, Any]:
     """Keep a public key under a name."""
     doc = _add(call, call.params.require("PublicKeyBody"))
-    return {
-        "KeyPairName": doc["name"],
-        "KeyPairFingerPrint": doc["fingerprint"],
-        "ResourceGroupId": doc["resource_group"],
-    }
+    return {"KeyPairName": doc["name"], "KeyPairFingerPrint": doc["fingerprint"]}
 
 
 @read(

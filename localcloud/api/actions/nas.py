@@ -100,13 +100,11 @@ def _target_view(doc: Doc) -> dict[str, Any]:
         "MountTargetDomain": doc["domain"],
         "NetworkType": "Vpc",
         "AccessGroup": doc["access_group"],
-        "AccessGroupName": doc["access_group"],
         "Status": doc["status"],
         "VpcId": doc["vpc_id"],
         "VswId": doc["vswitch_id"],
         "IPVersion": "IPv4",
         "DualStackMountTargetDomain": "",
-        "MountTargetIp": "",
         "ClientMasterNodes": {"ClientMasterNode": []},
         "Tags": {"Tag": []},
     }
@@ -140,7 +138,6 @@ def _fs_view(call: Call, doc: Doc) -> dict[str, Any]:
         "VpcId": "",
         "QuorumVswId": "",
         "RedundancyType": "LRS",
-        "MountTargetCountLimit": call.cloud.knobs.quotas.mount_targets_per_file_system,
         "Packages": {"Package": []},
         "SupportedFeatures": {"SupportedFeature": []},
         "Ldap": {},
@@ -334,7 +331,6 @@ def describe_access_groups(call: Call) -> dict[str, Any]:
             "RuleCount": call.store.count("access_rule", {"access_group_id": doc["id"]}),
             "MountTargetCount": call.store.count("mount_target", {"access_group_id": doc["id"]}),
             "CreateTime": iso_seconds(doc["created"]),
-            "Tags": {"Tag": []},
         }
         for doc in docs
     ]

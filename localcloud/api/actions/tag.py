@@ -35,6 +35,17 @@ KINDS: Mapping[str, Mapping[str, str]] = {
     "ram": {"role": "role", "policy": "policy"},
 }
 _REGIONAL_NAMES = {"key_pair"}
+#: How DescribeTags names the kinds that it counts.
+_COUNTED = {
+    "instance": "Instance",
+    "disk": "Disk",
+    "eni": "Eni",
+    "security_group": "Securitygroup",
+    "key_pair": "KeyPair",
+    "launch_template": "LaunchTemplate",
+    "image": "Image",
+    "deployment_set": "DeploymentSet",
+}
 
 
 def _kind(call: Call, product: str) -> str:
@@ -101,10 +112,13 @@ def list_tags(call: Call, kind: str, wanted: list[str], tags: dict[str, str], pr
         for doc in docs
         for key, value in doc["tags"].items()
     ]
-    return {"TagResources": {"TagResource": rows}, "NextToken": ""}
+    if product == "ram":  # which alone answers with a plain list, of names
+        for row in rows:
+            row["ResourceName"] = row.pop("ResourceId")
+    return {"TagResources": rows if product == "ram" else {"TagResource": rows}, "NextToken": ""}
 
 
-def _register(product: str, id_name: str, key_name: str) -> None:
+def _register(product: str, id_name: str, extra_keys: str = "") -> None:
     resources = f"RegionId ResourceType! {id_name}.N"
 
     @write(product, "TagResources", f"{resources}! Tag.N.{{Key Value}} ClientToken")
@@ -112,14 +126,14 @@ def _register(product: str, id_name: str, key_name: str) -> None:
         """Give resources tags."""
         return add_tags(call, _kind(call, product), call.params.texts(id_name), call.params.tags())
 
-    @write(product, "UntagResources", f"{resources}! {key_name}.N All ClientToken")
+    @write(product, "UntagResources", f"{resources}! TagKey.N {extra_keys} All ClientToken")
     def untag_resources(call: Call) -> dict[str, Any]:
         """Take tags away."""
         return remove_tags(
             call,
             _kind(call, product),
             call.params.texts(id_name),
-            call.params.texts(key_name),
+            [*call.params.texts("TagKey"), *call.params.texts("TagKeys")],
             call.params.flag("All"),
         )
 
@@ -129,10 +143,10 @@ def _register(product: str, id_name: str, key_name: str) -> None:
         return list_tags(call, _kind(call, product), call.params.texts(id_name), call.params.tags(), product)
 
 
-_register("ecs", "ResourceId", "TagKey")
-_register("vpc", "ResourceId", "TagKey")
-_register("nas", "ResourceId", "TagKey")
-_register("ram", "ResourceNames", "TagKey")
+_register("ecs", "ResourceId")
+_register("vpc", "ResourceId")
+_register("nas", "ResourceId")
+_register("ram", "ResourceNames", "TagKeys.N")  # the provider sends both spellings
 
 
 @read(
@@ -155,7 +169,8 @@ def describe_tags(call: Call) -> dict[str, Any]:
         for pair in item["tags"].items():
             counts[pair] = counts.get(pair, 0) + 1
     rows = [
-        {"TagKey": key, "TagValue": value, "ResourceTypeCount": {kind: count}} for (key, value), count in counts.items()
+        {"TagKey": key, "TagValue": value, "ResourceTypeCount": {_COUNTED[kind]: count}}
+        for (key, value), count in counts.items()
     ]
     size, number = params.number("PageSize", 50, 1, 100), params.number("PageNumber", 1, 1)
     return {

@@ -325,7 +325,6 @@ def _table_view(call: Call, doc: Doc) -> dict[str, Any]:
         "ResourceGroupId": doc["resource_group"],
         "RoutePropagationEnable": doc["propagation"],
         "VSwitchIds": {"VSwitchId": [item["id"] for item in call.store.find("vswitch", {"vpc_id": doc["vpc_id"]})]},
-        "GatewayId": "",
         "Tags": tag_list(doc, upper=False),
     }
 

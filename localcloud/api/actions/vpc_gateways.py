@@ -51,7 +51,6 @@ def _eip_view(doc: Doc) -> dict[str, Any]:
         "HDMonitorStatus": "OFF",
         "PrivateIpAddress": doc.get("private_ip", ""),
         "SecurityProtectionTypes": {"SecurityProtectionType": []},
-        "AvailableRegions": {"AvailableRegion": [doc["region"]]},
         "OperationLocks": {"LockReason": []},
         "Tags": tag_list(doc, upper=False),
     }
@@ -237,7 +236,6 @@ def _nat_view(call: Call, doc: Doc) -> dict[str, Any]:
         "ForwardTableIds": {"ForwardTableId": [doc["forward_table_id"]]},
         "SnatTableIds": {"SnatTableId": [doc["snat_table_id"]]},
         "FullNatTableIds": {"FullNatTableId": []},
-        "BandwidthPackageIds": {"BandwidthPackageId": []},
         "IpLists": {
             "IpList": [
                 {
@@ -300,7 +298,6 @@ def create_nat(call: Call) -> dict[str, Any]:
         "ForwardTableIds": {"ForwardTableId": [doc["forward_table_id"]]},
         "SnatTableIds": {"SnatTableId": [doc["snat_table_id"]]},
         "FullNatTableIds": {"FullNatTableId": []},
-        "BandwidthPackageIds": {"BandwidthPackageId": []},
     }
 
 
@@ -326,8 +323,28 @@ def describe_nats(call: Call) -> dict[str, Any]:
 
 @read("vpc", "GetNatGatewayAttribute", "RegionId NatGatewayId! ClientToken")
 def get_nat(call: Call) -> dict[str, Any]:
-    """One NAT gateway."""
-    return _nat_view(call, _need_nat(call, call.params.require("NatGatewayId")))
+    """One NAT gateway, in the form that this action alone has."""
+    doc = _need_nat(call, call.params.require("NatGatewayId"))
+    view = _nat_view(call, doc)
+    keep = (
+        "NatGatewayId", "VpcId", "RegionId", "Name", "Description", "NatType", "NetworkType", "Status",
+        "BusinessStatus", "CreationTime", "ExpiredTime", "EcsMetricEnabled", "PrivateLinkEnabled", "ResourceGroupId",
+    )  # fmt: skip
+    return {
+        **{key: view[key] for key in keep},
+        "BillingConfig": {key: view[key] for key in ("AutoPay", "InstanceChargeType", "InternetChargeType", "Spec")},
+        "PrivateInfo": {key: value for key, value in view["NatGatewayPrivateInfo"].items() if key != "EniType"},
+        "DeletionProtectionInfo": {"Enabled": view["DeletionProtection"]},
+        "ForwardTable": {"ForwardTableId": doc["forward_table_id"], "ForwardEntryCount": 0},
+        "SnatTable": {
+            "SnatTableId": doc["snat_table_id"],
+            "SnatEntryCount": call.store.count("snat", {"nat_id": doc["id"]}),
+        },
+        "IpList": [
+            {key: item[key] for key in ("AllocationId", "IpAddress", "UsingStatus")}
+            for item in view["IpLists"]["IpList"]
+        ],
+    }
 
 
 @write(
