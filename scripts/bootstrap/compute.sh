@@ -54,6 +54,7 @@ if ((bake)); then
     nfs_client
     need node compute
     slurm_release slurmd
+    pmix_library
     no_automatic_updates
     if [[ $interconnect == erdma ]]; then erdma_driver; fi
     # What must differ on every node made from the image.

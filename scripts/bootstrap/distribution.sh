@@ -24,9 +24,8 @@ packages() {
     local slurm=""
     [[ $FAMILY == dnf && ${HPC_SLURM_REPOSITORY:-} == *[Oo]pen[Hh][Pp][Cc]* ]] && slurm=-ohpc
     case $FAMILY:$1 in
-    # slurmd's pmix plugin loads libpmix.so, the unversioned name, which only the -dev package has; without it every
-    # job step crashes. libpmi2 is what Intel MPI is started with.
-    apt:node) echo munge slurm-client libpmix-dev libpmi2-0 environment-modules chrony procps ;;
+    # libpmi2 is what Intel MPI is started with; slurm-client has the users' commands.
+    apt:node) echo munge slurm-client libpmix2 libpmi2-0 environment-modules chrony procps ;;
     dnf:node) echo munge "slurm$slurm" pmix "$([[ -n $slurm ]] && echo slurm-libpmi-ohpc || echo slurm-libs)" environment-modules chrony procps-ng policycoreutils ;;
     apt:compute) echo slurmd libibverbs1 librdmacm1 ibverbs-providers numactl ;;
     dnf:compute) echo "slurm-slurmd$slurm" libibverbs librdmacm numactl ;;
@@ -114,6 +113,18 @@ need() {
     fi
     rm -f "$HPC_ROOT/usr/sbin/policy-rc.d"
     changed "installed ${missing[*]}"
+}
+
+# Slurm's PMIx plugin loads libpmix.so, the unversioned name, without which every job step crashes. On apt hosts only the
+# -dev package has it, which brings forty others: a link does.
+pmix_library() {
+    local folder
+    [[ $FAMILY == apt ]] || return 0
+    for folder in "$HPC_ROOT"/usr/lib/*/pmix2/lib; do
+        [[ -e $folder/libpmix.so.2 && ! -e $folder/libpmix.so ]] || continue
+        ln -s libpmix.so.2 "$folder/libpmix.so"
+        changed "$folder/libpmix.so"
+    done
 }
 
 # An NFS client only where there is none: local hosts bring their own mount helper, which the package would hide.

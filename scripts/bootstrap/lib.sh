@@ -173,6 +173,7 @@ munge_key() {
 
 slurm_files() {
     local name
+    pmix_library
     folder "$HPC_ROOT/var/log/slurm" 755 slurm:slurm
     folder "$HPC_ROOT/etc/slurm" 755 root:root
     for name in slurm.conf cgroup.conf topology.conf; do

@@ -79,7 +79,7 @@ def test_management(host: FakeHost) -> None:
     assert "User=slurm" in service
     install = [call for call in host.calls if " install " in call and call.startswith(("apt-get", "dnf"))]
     if host.os == "debian-12":
-        assert any("slurmctld" in call and "libpmix-dev" in call for call in install)
+        assert any("slurmctld" in call and "libpmix2" in call for call in install)
         assert not (host.root / "usr/sbin/policy-rc.d").exists()
     else:
         assert any("slurm-slurmctld-ohpc" in call and "python3.11" in call for call in install)
@@ -337,3 +337,12 @@ def test_prolog_refuses_an_erdma_node_without_device(debian: FakeHost) -> None:
     assert refused.returncode == 1 and "HPC924" in refused.stderr
     rdma_device(debian)
     assert debian.run("prolog.sh", HPC_LINK=link, SLURM_JOB_PARTITION="rdma").returncode == 0
+
+
+def test_pmix_is_found_under_the_name_that_slurm_asks_for(debian: FakeHost) -> None:
+    folder = debian.root / "usr/lib/x86_64-linux-gnu/pmix2/lib"
+    folder.mkdir(parents=True)
+    (folder / "libpmix.so.2").touch()
+    debian.set_up_cluster_folder()
+    assert debian.run("compute.sh", "--pool", "mpi").returncode == 0
+    assert (folder / "libpmix.so").resolve() == folder / "libpmix.so.2"

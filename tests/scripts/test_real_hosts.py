@@ -10,7 +10,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -131,6 +131,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     assert leftovers(folder / "cloud") == ()
 
 
+def until(condition: Callable[[], bool], site: Site, seconds: int) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, site.text(
+            MANAGEMENT, "squeue; sinfo -R; tail -50 /var/log/slurm/slurmctld.log"
+        )
+        time.sleep(1)
+
+
 def test_services_run_and_secrets_are_kept(site: Site) -> None:
     out = site.text(MANAGEMENT, "systemctl is-active mariadb slurmdbd slurmctld munge")
     assert out.split() == ["active"] * 4
@@ -169,15 +178,12 @@ echo "nodes $(srun --ntasks=2 hostname | sort | tr '\\n' ' ')"
 """
     site.text(EIP, "cat > ~alice/job.sh", job.encode())
     site.text(EIP, "su - alice -c 'sbatch job.sh'")
+    # slurmctld takes no notice of a node that booted before it was asked for.
+    until(lambda: "alloc#" in site.text(MANAGEMENT, "sinfo -h"), site, 60)
     data = compute_user_data(SPEC, SPEC.pools[0], mounts_of(SPEC, FACTS.mounts)).encode()
     for number in (1, 2):
         site.cloud.add_host(f"mpi-{number}", "vpc-boot", f"10.96.0.{50 + number}", user_data=data)
-    deadline = time.monotonic() + 400
-    while site.text(MANAGEMENT, "squeue -h").strip():
-        assert time.monotonic() < deadline, site.text(
-            MANAGEMENT, "squeue; sinfo -R; tail -50 /var/log/slurm/slurmctld.log"
-        )
-        time.sleep(2)
+    until(lambda: not site.text(MANAGEMENT, "squeue -h").strip(), site, 400)
     out = site.text(EIP, "cat ~alice/out.txt").splitlines()
     for stack in MODULES.values():
         for launcher in ("srun", "mpirun"):
