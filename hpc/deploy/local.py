@@ -55,6 +55,8 @@ def cloud_environment(cloud: LocalCloud) -> Mapping[str, str]:
         "HPC_LOCAL_ENDPOINT": cloud.endpoint,
         "ALIBABA_CLOUD_ACCESS_KEY_ID": cloud.record.access_key_id,
         "ALIBABA_CLOUD_ACCESS_KEY_SECRET": cloud.record.access_key_secret,
+        # The real provider revokes security group rules by HTTPS whatever its protocol setting says.
+        "SSL_CERT_FILE": cloud.record.trust_file,
         "HPC_LOCAL_HOSTS": "yes" if cloud.record.hosts else "no",
         # Without real hosts there is nothing that could be set up over SSH.
         "HPC_LOCAL_HOSTS": "yes" if cloud.record.hosts else "no",
