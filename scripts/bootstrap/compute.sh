@@ -79,9 +79,7 @@ need node compute
 slurm_release slurmd
 no_automatic_updates
 tuning
-# Whatever MPI, PMIx or a library listens on without asking for a port is in the range that members may reach.
-echo "net.ipv4.ip_local_port_range = $HPC_MPI_PORTS" | put "$HPC_ROOT/etc/sysctl.d/91-hpc-ports.conf" 644 root:root &&
-    { sysctl -q -p "$HPC_ROOT/etc/sysctl.d/91-hpc-ports.conf" || say "the range of ports cannot be changed on this host"; }
+mpi_ports
 shell_environment
 administrator_keys
 make_users

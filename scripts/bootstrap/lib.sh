@@ -211,6 +211,13 @@ tuning() {
     mount -o "remount,size=${shm_mib}m" /dev/shm || say "/dev/shm keeps its size on this host"
 }
 
+# Whatever MPI, PMIx, PMI-2 or a library listens on without asking for a port is in the range that members may reach.
+mpi_ports() {
+    local file=$HPC_ROOT/etc/sysctl.d/91-hpc-ports.conf
+    echo "net.ipv4.ip_local_port_range = $HPC_MPI_PORTS" | put "$file" 644 root:root || return 0
+    sysctl -q -p "$file" || say "the range of ports cannot be changed on this host: srun of MPICH and Intel MPI needs it"
+}
+
 shell_environment() {
     # After modules.sh, which defines the command; exported, so that batch scripts have it without being login shells.
     put "$HPC_ROOT/etc/profile.d/zz-hpc.sh" 644 root:root <<-EOF || true

@@ -33,6 +33,7 @@ slurm_files
 # Slurm's commands say nothing without a configuration, not even their release.
 slurm_release sinfo
 tuning
+mpi_ports
 time_in_sync
 firewall login
 selinux
