@@ -125,12 +125,8 @@ def measure(cloud: Cloud, count: int) -> None:
         time.sleep(5)
         groups = [HostGroups(Names.of(cloud.state_dir).cgroup, host.instance_id) for host in hosts]
         charged, shares = sorted(map(charged_mib, groups)), sorted(map(proportional_mib, groups))
-        print(
-            f"    memory charged to an idle host, page cache and kernel included: {charged[0]:.0f} to {charged[-1]:.0f} MiB"
-        )
-        print(
-            f"    proportional share of its processes: {shares[0]:.0f} to {shares[-1]:.0f} MiB (bar: {BAR_MEMORY_MIB} MiB)"
-        )
+        print(f"    charged to an idle host, page cache included: {charged[0]:.0f} to {charged[-1]:.0f} MiB")
+        print(f"    share of its processes: {shares[0]:.0f} to {shares[-1]:.0f} MiB (bar: {BAR_MEMORY_MIB} MiB)")
     begin_end = time.perf_counter()
     for host in hosts:
         cloud.remove_host(host)

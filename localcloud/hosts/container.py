@@ -75,6 +75,8 @@ def spawn(host: Host, root: Path, namespace: str, cgroups: Sequence[Path], conso
         "PATH": os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"),
         "LANG": "C.UTF-8",
         "SYSTEMD_NSPAWN_LOCK": "0",
+        # Network settings are the host's own, in its own namespace, and an instance may change them.
+        "SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network",
         "ALIHPC_CGROUPS": " ".join(map(str, cgroups)),
     }
     with console.open("ab") as output:

@@ -43,6 +43,7 @@ MASKED_UNITS = (
     "console-getty.service",
     "ifupdown-pre.service",
     "networking.service",
+    "cloud-init-local.service",
     "systemd-timesyncd.service",
     "systemd-udevd.service",
     "systemd-udev-trigger.service",

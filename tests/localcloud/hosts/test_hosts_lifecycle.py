@@ -94,19 +94,25 @@ def test_image_of_a_host_boots_others(cloud: Cloud, host: Host) -> None:
     cloud.ssh(EIP, "echo baked > /opt/software; rm /etc/motd")
     machine_id = cloud.ssh(EIP, "cat /etc/machine-id")
     cloud.backend.create_image(host.instance_id, "m-baked")
-    other = cloud.add_host("node-2", "vpc-life", "10.95.0.11", eip="198.18.5.11", image_id="m-baked")
-    cloud.wait_ssh("198.18.5.11")
-    assert cloud.ssh("198.18.5.11", "cat /opt/software; test -e /etc/motd || echo gone; hostname").split() == [
+    address, script = "198.18.5.11", b"#!/bin/sh\necho own > /root/user-data\n"
+    other = cloud.add_host("node-2", "vpc-life", "10.95.0.11", eip=address, image_id="m-baked", user_data=script)
+    cloud.wait_ssh(address)
+    cloud.ssh(address, "cloud-init status --wait")
+    assert cloud.ssh(address, "cat /root/user-data; cat /var/lib/cloud/data/instance-id").split() == [
+        "own",
+        other.instance_id,
+    ]
+    assert cloud.ssh(address, "cat /opt/software; test -e /etc/motd || echo gone; hostname").split() == [
         "baked",
         "gone",
         "node-2",
     ]
-    assert cloud.ssh("198.18.5.11", "cat /etc/machine-id") not in ("", machine_id)
-    assert cloud.ssh("198.18.5.11", "cat /etc/ssh/ssh_host_ed25519_key.pub") != cloud.ssh(
+    assert cloud.ssh(address, "cat /etc/machine-id") not in ("", machine_id)
+    assert cloud.ssh(address, "cat /etc/ssh/ssh_host_ed25519_key.pub") != cloud.ssh(
         EIP, "cat /etc/ssh/ssh_host_ed25519_key.pub"
     )
     cloud.backend.delete_image("m-baked")
-    assert cloud.ssh("198.18.5.11", "cat /opt/software") == "baked"
+    assert cloud.ssh(address, "cat /opt/software") == "baked"
     cloud.remove_host(other)
 
 
