@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import fcntl
+import gc
 import logging
 import os
 import signal
@@ -84,6 +85,8 @@ class _Uvicorn(uvicorn.Server):
         await super().startup([])
         acceptor = Acceptor(self.listener, self._protocol, self.context)
         self._accepting = asyncio.create_task(acceptor.run())
+        gc.collect()
+        gc.freeze()  # modules and catalog stay for ever: keep them out of every later collection
         self.record.write(self.state)
         _log.info("serving at %s", self.record.url)
 

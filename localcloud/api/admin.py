@@ -50,10 +50,6 @@ def allowed(request: Request, token: str) -> bool:
     return site in ("same-origin", "none") and signature.equal(cookie, token)
 
 
-def _secretless(doc: Doc) -> dict[str, Any]:
-    return {key: value for key, value in doc.items() if key != "user_data"}
-
-
 class Admin:
     """Routes of the admin API of one server."""
 
@@ -123,9 +119,7 @@ class Admin:
         return JSONResponse(
             {
                 "counts": kinds,
-                "resources": {kind: [_secretless(doc) for doc in store.find(kind)] for kind in kinds}
-                if documents
-                else {},
+                "resources": {kind: store.find(kind) for kind in kinds} if documents else {},
             }
         )
 

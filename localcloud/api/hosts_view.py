@@ -139,6 +139,7 @@ class Source:
             key = self._store.get("key_pair", f"{doc['region']}/{doc['key_pair']}") if doc["key_pair"] else None
         if vpc is None or vswitch is None:
             return None
+        user_data = self._store.text(doc["user_data"])
         ending = doc.get("reclaim_at")
         return Metadata(
             host=host(doc),
@@ -147,7 +148,7 @@ class Source:
             instance_type=doc["instance_type"],
             vpc_cidr=vpc["cidr"],
             vswitch_cidr=vswitch["cidr"],
-            user_data=base64.b64decode(doc["user_data"]) if doc["user_data"] else b"",
+            user_data=base64.b64decode(user_data),
             public_keys=(key["public_key"],) if key else (),
             token_required=doc["http_tokens"] == "required",
             ram_role=doc["ram_role"] or None,

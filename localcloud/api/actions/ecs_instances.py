@@ -84,7 +84,8 @@ def _names(params: Params, name: str, amount: int, unique: bool) -> list[str]:
     return [name] * amount
 
 
-def _user_data(params: Params) -> str:
+def checked_user_data(params: Params) -> str:
+    """UserData of a request, base64 as given."""
     text = params.text("UserData")
     if not text:
         return ""
@@ -298,7 +299,7 @@ def run_instances(call: Call) -> dict[str, Any]:
         need_key_pair(call, key_name)
     _check_placement(call, params.text("DeploymentSetId"), type_name)
     role = _role(call, params.text("RamRoleName"))
-    user_data = _user_data(params)
+    user_data = checked_user_data(params)
     tags = params.tags()
     host_names = params.texts("HostNames")
     if host_names and len(host_names) != amount:
@@ -328,7 +329,7 @@ def run_instances(call: Call) -> dict[str, Any]:
         "os_name": image["os_name"],
         "key_pair": key_name,
         "ram_role": role,
-        "user_data": user_data,
+        "user_data": call.store.keep_text(user_data),  # 32 KiB, often the same for a whole pool
         "http_endpoint": params.choice("HttpEndpoint", ("enabled", "disabled"), "enabled"),
         "http_tokens": params.choice("HttpTokens", ("optional", "required"), "optional"),
         "hop_limit": params.number("HttpPutResponseHopLimit", 1, 1, 64),
@@ -630,7 +631,7 @@ def describe_instance_attribute(call: Call) -> dict[str, Any]:
 def describe_user_data(call: Call) -> dict[str, Any]:
     """User data of an instance, base64."""
     doc = need_instance(call, call.params.require("InstanceId"))
-    return {"RegionId": doc["region"], "InstanceId": doc["id"], "UserData": doc["user_data"]}
+    return {"RegionId": doc["region"], "InstanceId": doc["id"], "UserData": call.store.text(doc["user_data"])}
 
 
 @read("ecs", "GetInstanceConsoleOutput", "RegionId InstanceId! RemoveSymbols")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from localcloud.api.actions import instance_ops
-from localcloud.api.actions.ecs_instances import need_instance, release_time
+from localcloud.api.actions.ecs_instances import checked_user_data, need_instance, release_time
 from localcloud.api.actions.ecs_security_groups import need_groups, set_groups
 from localcloud.api.call import Call
 from localcloud.api.errors import ApiError, invalid, not_found
@@ -166,11 +166,13 @@ def modify_instance_attribute(call: Call) -> dict[str, Any]:
     """Change names, user data, protection and security groups."""
     params = call.params
     doc = need_instance(call, params.require("InstanceId"))
-    for name, key in (("InstanceName", "name"), ("HostName", "hostname"), ("UserData", "user_data")):
+    for name, key in (("InstanceName", "name"), ("HostName", "hostname")):
         if name in params:
             doc[key] = params.text(name)
     if (description := params.optional("Description")) is not None:
         doc["description"] = description
+    if "UserData" in params:
+        doc["user_data"] = call.store.keep_text(checked_user_data(params))
     doc["deletion_protection"] = params.flag("DeletionProtection", doc["deletion_protection"])
     doc["credit"] = params.text("CreditSpecification", doc["credit"])
     doc["jumbo"] = params.flag("EnableJumboFrame", doc["jumbo"])

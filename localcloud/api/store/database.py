@@ -7,6 +7,7 @@ add conflicts. Write-ahead logging keeps every committed transaction over a kill
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import sqlite3
 import threading
@@ -38,6 +39,7 @@ CREATE TABLE IF NOT EXISTS idempotency (
 CREATE TABLE IF NOT EXISTS credential (
     access_key_id TEXT PRIMARY KEY, secret TEXT NOT NULL, token TEXT NOT NULL, role TEXT NOT NULL,
     session TEXT NOT NULL, expires REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS blob (digest TEXT PRIMARY KEY, data TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
@@ -127,6 +129,22 @@ class Store:
         """Keep a setting."""
         with self.transaction():
             self._db.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (name, value))
+
+    # -- long texts --------------------------------------------------------------------------------------------
+
+    def keep_text(self, text: str) -> str:
+        """Keep a long text that many resources may share, apart from them; answers the name to find it by."""
+        if not text:
+            return ""
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        self._db.execute("INSERT OR IGNORE INTO blob VALUES (?, ?)", (digest, text))
+        return digest
+
+    def text(self, digest: str) -> str:
+        """A text that was kept, or nothing."""
+        with self.lock:
+            row = self._db.execute("SELECT data FROM blob WHERE digest=?", (digest,)).fetchone()
+        return row[0] if row else ""
 
     # -- resources ---------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ INDEXED: Mapping[str, tuple[str, ...]] = {
     "deployment_set": ("region",),
     "instance": (
         "region", "zone", "vpc_id", "vswitch_id", "status", "instance_type", "name", "security_group_ids", "image_id",
-        "key_pair", "private_ip", "ram_role", "deployment_set_id", "charge", "stock_key", "hostname", "template_id",
+        "key_pair", "private_ip", "ram_role", "deployment_set_id", "stock_key",
     ),
     "eni": (
         "region", "vpc_id", "vswitch_id", "instance_id", "security_group_ids", "private_ip", "status", "type", "name",
