@@ -81,7 +81,6 @@ class Server:
         self._authenticator = rpc.Authenticator(self.store, key_id, secret, self.account_id)
         self.calls = CallLog()
         self.metrics = Metrics(self.store)
-        self.paused = False
 
     def begin(self) -> None:
         """Bring the machine to what the database says."""
