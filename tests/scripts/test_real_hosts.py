@@ -178,8 +178,9 @@ echo "nodes $(srun --ntasks=2 hostname | sort | tr '\\n' ' ')"
 """
     site.text(EIP, "cat > ~alice/job.sh", job.encode())
     site.text(EIP, "su - alice -c 'sbatch job.sh'")
-    # slurmctld takes no notice of a node that booted before it was asked for.
+    # slurmctld takes no notice of a node that booted before it was asked for, which is a moment after it was allocated.
     until(lambda: "alloc#" in site.text(MANAGEMENT, "sinfo -h"), site, 60)
+    time.sleep(4)
     data = compute_user_data(SPEC, SPEC.pools[0], mounts_of(SPEC, FACTS.mounts)).encode()
     for number in (1, 2):
         site.cloud.add_host(f"mpi-{number}", "vpc-boot", f"10.96.0.{50 + number}", user_data=data)
