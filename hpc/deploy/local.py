@@ -43,9 +43,8 @@ def ensure_cloud(progress: Callable[[str], None], *, hosts: bool | None = None) 
     """
     from localcloud.api.launch import start
 
-    if (found := running_cloud()) is not None:
-        return found
-    progress("Starting the local Alibaba Cloud")
+    if running_cloud() is None:
+        progress("Starting the local Alibaba Cloud")
     return start(cloud_dir(), hosts=hosts)
 
 
@@ -59,7 +58,6 @@ def cloud_environment(cloud: LocalCloud) -> Mapping[str, str]:
         "SSL_CERT_FILE": cloud.record.trust_file,
         "HPC_LOCAL_HOSTS": "yes" if cloud.record.hosts else "no",
         # Without real hosts there is nothing that could be set up over SSH.
-        "HPC_LOCAL_HOSTS": "yes" if cloud.record.hosts else "no",
     }
 
 

@@ -115,6 +115,8 @@ def test_the_server_is_killed_during_up(life: Stack, plugins: str) -> None:
             while cloud.counts().get("security_group", 0) == 0:
                 time.sleep(0.02)
             os.kill(cloud.record.pid, signal.SIGKILL)
+            while cloud.record.alive():
+                time.sleep(0.02)
             ensure_cloud(lambda line: None, hosts=False)  # on the same state, so at the same port with the same keys
 
         killer = threading.Thread(target=kill_and_start_again, daemon=True)
