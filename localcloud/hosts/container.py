@@ -87,6 +87,7 @@ def spawn(host: Host, root: Path, namespace: str, cgroups: Sequence[Path], conso
             stderr=subprocess.STDOUT,
             env=environment,
             cwd="/",
+            umask=0o022,
             start_new_session=True,
         )
 

@@ -56,6 +56,7 @@ class Disks:
             self._discard(disk)
             for name in ("upper", "root"):
                 (disk / name).mkdir(parents=True)
+            (disk / "upper").chmod(0o755)  # becomes the mode of `/`, whatever this process's umask
             record.write_text(json.dumps([str(layer) for layer in self._layers(image_id)]))
         layers = [Path(layer) for layer in json.loads(record.read_text())]
         for layer in layers:
@@ -92,9 +93,12 @@ class Disks:
         temporary.mkdir()
         run(["cp", "-a", "--reflink=auto", str(disk / "upper"), str(temporary / "layer")])
         etc = temporary / "layer/etc"
-        etc.mkdir(exist_ok=True)
+        if not etc.is_dir():
+            etc.mkdir()
+            etc.chmod(0o755)
         (etc / "machine-id").unlink(missing_ok=True)
-        (etc / "machine-id").touch()  # empty: each host of the image gets its own
+        (etc / "machine-id").touch()
+        (etc / "machine-id").chmod(0o444)  # empty: each host of the image gets its own
         shutil.copyfile(disk / "layers.json", temporary / "layers.json")
         self._discard(image)
         temporary.rename(image)

@@ -21,7 +21,7 @@ from localcloud.hosts import addresses
 from localcloud.hosts.naming import Names
 
 TABLE = "alihpc"
-_SERVICE_PORTS = "tcp dport { 53, 80 }", "udp dport 53"
+_SERVICE_PORTS = "tcp dport { 53, 80, 443 }", "udp dport 53"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,7 @@ def render_vpc(network: Network, vpc_id: str, uplink: str, link_address: str) ->
                 "ct state established,related accept",
                 *(f"ip saddr @vpc ip daddr {{ {services} }} {ports} accept" for ports in _SERVICE_PORTS),
                 "ip saddr @vpc icmp type echo-request accept",
+                f"ip saddr @vpc ip daddr {{ {services} }} meta l4proto tcp reject with tcp reset",
             ],
         )
     )

@@ -143,7 +143,9 @@ def _bootstrap(root: Path, upstreams: Upstreams, progress: Progress) -> None:
         f"deb {upstreams.debian} {SUITE}-updates main",
         f"deb {upstreams.security} {SUITE}-security main",
     ]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, umask=0o022
+    ) as process:
         last: list[str] = []
         for line in process.stderr or ():
             text = line.strip()
@@ -165,36 +167,31 @@ def _finish(root: Path) -> None:
         for path in root.glob(pattern):
             path.unlink()
     for folder in ("etc/apt/sources.list.d", "var/lib/apt/lists/partial", "var/cache/apt/archives/partial"):
-        (root / folder).mkdir(parents=True)
+        _folder(root / folder)
     for source in _rootfs_files():
         place = root / str(source.relative_to(_ROOTFS)).removesuffix(".in")
-        place.parent.mkdir(parents=True, exist_ok=True)
+        _folder(place.parent)
         place.unlink(missing_ok=True)  # may be a link that must not be followed
         shutil.copyfile(source, place)
         place.chmod(0o755 if "sbin" in source.parts else 0o644)
     (root / "usr/sbin/mount.nfs4").symlink_to("mount.nfs")
     for helper in DIVERTED:
         diverted = f"/usr/lib/localcloud{helper}.nfs-common"
-        (root / diverted[1:]).parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(
-            [
-                "chroot",
-                str(root),
-                "dpkg-divert",
-                "--quiet",
-                "--local",
-                "--no-rename",
-                "--divert",
-                diverted,
-                "--add",
-                helper,
-            ],
-            check=True,
-        )
+        _folder((root / diverted[1:]).parent)
+        divert = ["dpkg-divert", "--quiet", "--local", "--no-rename", "--divert", diverted, "--add", helper]
+        subprocess.run(["chroot", str(root), *divert], check=True, umask=0o022)
     for unit in MASKED_UNITS:
         place = root / "etc/systemd/system" / unit
         place.unlink(missing_ok=True)
         place.symlink_to("/dev/null")
+
+
+def _folder(path: Path) -> None:
+    """Make a folder that everybody may enter, whatever this process's umask."""
+    if not path.is_dir():
+        _folder(path.parent)
+        path.mkdir()
+        path.chmod(0o755)
 
 
 def main() -> int:

@@ -69,7 +69,9 @@ class FileSystems:
     def directory(self, file_system_id: str) -> Path:
         """Directory of a file system, made when first asked for."""
         path = self._folder / file_system_id
-        path.mkdir(exist_ok=True)
+        if not path.is_dir():
+            path.mkdir(exist_ok=True)
+            path.chmod(0o755)  # whatever this process's umask
         return path
 
     def remove(self, file_system_id: str) -> None:

@@ -1,7 +1,8 @@
-"""The cloud's API as hosts reach it: port 80 of one address in the VPC, passed on to the API server's port.
+"""The cloud's API as hosts reach it: one address in the VPC, passed on to the API server's port.
 
-Hosts resolve `ecs.<region>.aliyuncs.com` and its like to this address (see `dns`). Plain HTTP only; the SDKs on hosts
-of the local cloud are told so by their settings.
+Hosts resolve `ecs.<region>.aliyuncs.com` and its like to this address (see `dns`). Ports 80 and 443 lead to the same
+port, which tells HTTP from TLS by itself; hosts do not trust the local cloud's certificate, so the SDKs on them are set
+to plain HTTP.
 """
 
 from __future__ import annotations
@@ -30,17 +31,19 @@ class ApiProxy:
 
     def __init__(self, namespace: str, api_port: int) -> None:
         handler = type("Pass", (_Pass,), {"api_port": api_port})
-        self._server = namespaces.inside(namespace, lambda: _Server((addresses.API, 80), handler))
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, name="api-proxy", daemon=True
+        self._servers = namespaces.inside(
+            namespace, lambda: [_Server((addresses.API, port), handler) for port in (80, 443)]
         )
-        self._thread.start()
+        for server in self._servers:
+            threading.Thread(
+                target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="api-proxy", daemon=True
+            ).start()
 
     def close(self) -> None:
         """Accept no more connections."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        for server in self._servers:
+            server.shutdown()
+            server.server_close()
 
 
 class _Server(socketserver.ThreadingTCPServer):

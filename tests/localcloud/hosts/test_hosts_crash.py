@@ -20,9 +20,10 @@ pytestmark = pytest.mark.hosts
 EIP = "198.18.3.10"
 #: A process that owns a cloud with two hosts and says so once one can be logged in to.
 OWNER = """
-import sys, time
+import os, sys, time
 from pathlib import Path
 from host_cloud import Cloud
+os.umask(0o077)  # as the API server has it
 cloud = Cloud(Path(sys.argv[1]), Path(sys.argv[2]))
 cloud.adopt()
 cloud.add_vpc("crash", "10.93.0.0/24")
@@ -58,6 +59,7 @@ def test_hosts_outlive_their_owner_and_are_adopted(crashed: Path, ssh_key: Path)
     assert cloud.ssh(EIP, "cat /proc/sys/kernel/random/boot_id; stat -c %i.%Y /run/systemd") == booted
     assert cloud.ssh(EIP, "curl -sf http://100.100.100.200/latest/meta-data/instance-id") == known
     assert not [line for line in leftovers(crashed) if "i-crash002" in line]
+    assert cloud.ssh(EIP, "systemctl is-system-running --wait; stat -c %a /").split() == ["running", "755"]
     cloud.ssh(EIP, "poweroff", check=False)
     wait_for(lambda: cloud.exits == [known], "the report of the adopted host's end")
     cloud.backend.close()
