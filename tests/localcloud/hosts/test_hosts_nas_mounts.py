@@ -89,7 +89,11 @@ def test_fstab_mounts_again_after_a_reboot(nas: Cloud) -> None:
     host = next(host for host in nas.network.hosts if host.hostname == "a")
     nas.backend.reboot(host.instance_id, force=False)
     nas.wait_ssh(A)
-    nas.ssh(A, "systemctl is-active home.mount")
+    # sshd does not wait for network mounts.
+    assert nas.ssh(A, "systemctl is-system-running --wait; systemctl is-active home.mount").split() == [
+        "running",
+        "active",
+    ]
     assert nas.ssh(A, "cat /home/file; ls /mnt/x") == "mine"
 
 
