@@ -65,7 +65,7 @@ def build_seconds(folder: Path) -> float:
 def baseline_seconds(folder: Path, root: Path) -> float:
     """The same image with cloud-init switched off and no network, until systemd says multi-user."""
     host = Host("i-bare", "bare", "", "", "", "", (), 2, 4096, "", "")
-    disks = Disks(folder, lambda: root)
+    disks = Disks(folder, lambda: root, "alihpc-bench-")
     groups = HostGroups("alihpc-bench", host.instance_id)
     console = folder / "console"
     namespaces.create("alihpc-bench")

@@ -49,7 +49,7 @@ class NspawnBackend:
         self._folder = state_dir / "hosts"
         self._folder.mkdir(parents=True, exist_ok=True)
         self._names = Names.of(state_dir)
-        self._disks = Disks(self._folder, lambda: ensure_image(progress))
+        self._disks = Disks(self._folder, lambda: ensure_image(progress), self._names.namespace_prefix)
         self._records = Records(self._folder / "records")
         self._file_systems = FileSystems(state_dir / "nas")
         self._networks = VpcNetworks(self._names)

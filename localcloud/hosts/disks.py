@@ -22,9 +22,11 @@ class Disks:
     Args:
         folder: where they are kept.
         public_image: returns the folder of the public image; asked once a disk needs it.
+        mount_prefix: start of the source name of each mount, by which reset finds it wherever the folder has gone.
     """
 
-    def __init__(self, folder: Path, public_image: Callable[[], Path]) -> None:
+    def __init__(self, folder: Path, public_image: Callable[[], Path], mount_prefix: str) -> None:
+        self._mount_prefix = mount_prefix
         self._folder = folder
         self._public_image = public_image
         for name in ("disks", "images", "trash"):
@@ -72,7 +74,7 @@ class Disks:
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir()
         options = f"lowerdir={':'.join(map(str, layers))},upperdir={disk / 'upper'},workdir={work},volatile"
-        run(["mount", "-t", "overlay", f"alihpc-{instance_id}", "-o", options, str(disk / "root")])
+        run(["mount", "-t", "overlay", self._mount_prefix + instance_id, "-o", options, str(disk / "root")])
         return disk / "root"
 
     def unmount(self, instance_id: str) -> None:
@@ -138,10 +140,13 @@ class Disks:
 
 def mounts_below(folder: Path) -> tuple[Path, ...]:
     """Mount points at and below a folder, the deepest first."""
-    escaped = [line.split()[4] for line in _MOUNTS.read_text().splitlines()]
-    found = [re.sub(r"\\(\d{3})", lambda match: chr(int(match[1], 8)), point) for point in escaped]
-    inside = [Path(point) for point in found if Path(point) == folder or folder in Path(point).parents]
+    inside = [point for point, _ in _mounts() if point == folder or folder in point.parents]
     return tuple(sorted(inside, key=lambda point: len(point.parts), reverse=True))
+
+
+def mounts_named(prefix: str) -> tuple[Path, ...]:
+    """Mount points whose source name begins with `prefix`, wherever they are."""
+    return tuple(point for point, source in _mounts() if source.startswith(prefix))
 
 
 def unmount_below(folder: Path) -> None:
@@ -150,3 +155,12 @@ def unmount_below(folder: Path) -> None:
         run(["umount", str(point)], check=False)
     for point in mounts_below(folder.resolve()):
         run(["umount", "-l", str(point)], check=False)
+
+
+def _mounts() -> list[tuple[Path, str]]:
+    """Mount point and source name of each mount (proc(5), mountinfo)."""
+    found = []
+    for line in _MOUNTS.read_text().splitlines():
+        point = re.sub(r"\\(\d{3})", lambda match: chr(int(match[1], 8)), line.split()[4])
+        found.append((Path(point), line.partition(" - ")[2].split()[1]))
+    return found

@@ -14,7 +14,7 @@ from pathlib import Path
 from hpc.errors import HpcError
 from localcloud.hosts import cgroups, namespaces, routes
 from localcloud.hosts.commands import run, run_json
-from localcloud.hosts.disks import mounts_below, unmount_below
+from localcloud.hosts.disks import mounts_below, mounts_named, unmount_below
 from localcloud.hosts.locks import file_lock
 from localcloud.hosts.naming import Names
 from localcloud.hosts.processes import Process
@@ -43,7 +43,8 @@ def leftovers(state_dir: Path) -> tuple[str, ...]:
     """What there is of the local cloud in this machine's kernel, one line each."""
     names = Names.of(state_dir)
     found = [f"host {name}" for name in cgroups.children(names.cgroup)]
-    found += [f"mount {point}" for point in mounts_below((state_dir / "hosts").resolve())]
+    mounts = {*mounts_below((state_dir / "hosts").resolve()), *mounts_named(names.namespace_prefix)}
+    found += [f"mount {point}" for point in sorted(mounts)]
     found += [f"network namespace {name}" for name in namespaces.listed(names.namespace_prefix)]
     found += [f"link {name}" for name in _links(names)]
     found += [f"route {route.destination}" for route in sorted(routes.present_routes(names), key=str)]
@@ -63,7 +64,8 @@ def _reset(state_dir: Path, *, data: bool) -> tuple[str, ...]:
         groups.remove()
         if (_PROPAGATE / instance_id).is_dir():
             (_PROPAGATE / instance_id).rmdir()
-    unmount_below(state_dir / "hosts")
+    for point in (state_dir / "hosts", *mounts_named(names.namespace_prefix)):
+        unmount_below(point)
     for link in _links(names):
         run(["ip", "link", "delete", link], check=False)
     for name in namespaces.listed(names.namespace_prefix):

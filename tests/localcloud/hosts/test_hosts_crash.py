@@ -13,6 +13,7 @@ import pytest
 from host_cloud import Cloud, wait_for
 
 from localcloud.contracts import HostState
+from localcloud.hosts.disks import mounts_below
 from localcloud.hosts.reset import leftovers, reset
 
 pytestmark = pytest.mark.hosts
@@ -84,6 +85,13 @@ def test_reset_removes_what_a_crash_left(crashed: Path) -> None:
     assert "host i-crash001" in first.stdout
     assert leftovers(crashed) == ()
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "nothing was left\n"
+
+
+def test_reset_finds_mounts_of_a_folder_that_was_moved(crashed: Path) -> None:
+    (crashed / "hosts").rename(crashed / "moved")
+    subprocess.run([sys.executable, "-m", "localcloud.hosts.reset", str(crashed)], check=True, capture_output=True)
+    assert leftovers(crashed) == ()
+    assert mounts_below(crashed) == ()
 
 
 def test_reset_spares_a_running_cloud(cloud: Cloud) -> None:
