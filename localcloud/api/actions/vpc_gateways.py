@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterator
 from typing import Any
 
 from localcloud.api import ids
@@ -16,6 +17,14 @@ from localcloud.api.store import Doc
 #: Range of the elastic addresses: reserved for tests of network gear (RFC 2544), so nobody's real address.
 _POOL = ipaddress.IPv4Network("198.18.0.0/16")
 _KINDS = {"ecsinstance": "EcsInstance", "nat": "Nat", "networkinterface": "NetworkInterface"}
+
+
+def _addresses(account_id: str) -> Iterator[str]:
+    """Addresses in the order in which they are given out: clouds on one machine begin in different blocks of 256."""
+    blocks = list(_POOL.subnets(new_prefix=24))
+    first = 1 + int(account_id) % (len(blocks) - 1)
+    for block in (*blocks[first:], *blocks[:first]):
+        yield from (str(host) for host in block.hosts())
 
 
 def _need_eip(call: Call, allocation_id: str) -> Doc:
@@ -68,7 +77,7 @@ def allocate_eip(call: Call) -> dict[str, Any]:
     taken = set(call.store.values("eip", "address"))
     if call.store.count("eip", {"region": call.region}) >= call.cloud.knobs.quotas.eips:
         raise quota("QuotaExceeded.Eip", "Elastic IP address quota exceeded.")
-    address = next(str(host) for host in _POOL.hosts() if str(host) not in taken)
+    address = next(found for found in _addresses(call.account_id) if found not in taken)
     doc = {
         "id": ids.resource_id("eip"),
         "region": call.region,
