@@ -1,4 +1,4 @@
-"""The daemon: looks, decides, does. One loop is the only janitor; launches run beside it in threads.
+"""The daemon: looks, decides, does. One loop is the only janitor; calls that take long run beside it in threads.
 
 python -m hpc.elastic.daemon --settings /opt/hpc/etc/pools.json
 """
@@ -12,28 +12,32 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hpc.elastic.decide import decide
+from hpc.elastic import nodefiles
+from hpc.elastic.buy import Buyer
+from hpc.elastic.chores import Chores
+from hpc.elastic.decide import FAILED_HOLD, decide
 from hpc.elastic.ecs import Cloud, CloudError, Connection
-from hpc.elastic.failures import Failure
-from hpc.elastic.instances import Instance
-from hpc.elastic.launch import Batch, Candidate, batches, candidates
+from hpc.elastic.hostlists import expanded, folded
+from hpc.elastic.launcher import Launcher, Refusal
 from hpc.elastic.memory import observe
+from hpc.elastic.nodes import Node
 from hpc.elastic.ports import Controller, Provider
 from hpc.elastic.server import Server
-from hpc.elastic.settings import PoolSettings, Settings, SettingsError, load
-from hpc.elastic.slurm import Slurm, SlurmError, expanded, folded
-from hpc.elastic.state import Purchase, State
+from hpc.elastic.settings import Settings, SettingsError, load
+from hpc.elastic.slurm import Slurm, SlurmError
+from hpc.elastic.state import State
 from hpc.elastic.steps import (
     Down,
     Drain,
     Extend,
     Failed,
+    Hold,
     Launch,
     PowerDown,
     PowerUp,
@@ -42,12 +46,12 @@ from hpc.elastic.steps import (
     Step,
     Terminate,
 )
-from hpc.elastic.tags import parse_node_name
 
 log = logging.getLogger("hpc.elastic")
 
-#: Calls of RunInstances at once.
-PARALLEL_LAUNCHES = 16
+#: Instances of one piece of work in a thread: the API deletes up to 100 with a call, and extends one.
+_DELETE_SIZE = 100
+_EXTEND_SIZE = 25
 
 
 class Daemon:
@@ -58,6 +62,7 @@ class Daemon:
         slurm, cloud: the two sides.
         state: what survives a restart.
         clock: the time in UTC.
+        sleep: waits; tests pass their own.
     """
 
     def __init__(
@@ -67,6 +72,7 @@ class Daemon:
         cloud: Provider,
         state: State,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._settings = settings
         self._slurm = slurm
@@ -76,11 +82,9 @@ class Daemon:
         self._memory = state.memory()
         self._wake = threading.Event()
         self._stopping = threading.Event()
-        self._threads = ThreadPoolExecutor(PARALLEL_LAUNCHES, thread_name_prefix="launch")
-        self._lock = threading.Lock()
-        #: Nodes whose launch is under way, and nodes whose new instance the cloud does not show yet (until when).
-        self._launching: set[str] = set()
-        self._awaited: dict[str, datetime] = {}
+        self._buyer = Buyer(settings, cloud, state, clock, sleep)
+        self._launcher = Launcher(self._buyer, cloud, state, self._wake.set)
+        self._chores = Chores()
 
     def handle(self, message: dict[str, object]) -> None:
         """Take a message of `resume`, `suspend` or `recover`.
@@ -98,7 +102,7 @@ class Daemon:
             nodes = expanded(str(message.get("nodes", "")))
             log.info("%s %s", operation, folded(nodes))
             if operation == "resume":
-                self._state.add_jobs(jobs_of(message.get("jobs")))
+                self._state.add_jobs(dict.fromkeys(nodes, 0) | jobs_of(message.get("jobs")))
         else:
             raise ValueError(f"operation {operation!r} is not known")
         self._wake.set()
@@ -108,59 +112,92 @@ class Daemon:
         self.resume_purchases()
         while not self._stopping.is_set():
             started = time.monotonic()
+            self._wake.clear()
             try:
                 self.look()
             except (SlurmError, CloudError) as error:
                 log.warning("this look failed: %s", error)
+            except Exception:
+                # Whatever it is, the next look may go well, and systemd's restart would not do more.
+                log.exception("this look failed")
             self._wake.wait(max(0.1, self._settings.poll - (time.monotonic() - started)))
-            self._wake.clear()
-        self._threads.shutdown(wait=True)
+        self.close()
 
     def stop(self) -> None:
         """End the loop after the look under way; launches under way are waited for."""
         self._stopping.set()
         self._wake.set()
 
+    def close(self) -> None:
+        """Wait for the threads and end them."""
+        self._launcher.close()
+        self._chores.close()
+
+    def settle(self) -> None:
+        """Wait for launches and other calls under way; what they say is taken at the next look."""
+        self._launcher.settle()
+        self._chores.settle()
+
+    def resume_purchases(self) -> None:
+        """Repeat the calls that were under way when the daemon died."""
+        self._buyer.repeat_unfinished()
+
     def look(self) -> tuple[Step, ...]:
         """One look: read Slurm, then the cloud, decide, do.
 
         Returns:
             What was done.
+
+        Raises:
+            SlurmError, CloudError: one side cannot be read.
         """
+        self._refuse(self._launcher.refusals())
+        # Before Slurm is read: what ends meanwhile still counts as under way in this look.
+        under_way = self._launcher.under_way()
         nodes = self._slurm.nodes()
         instances = self._cloud.instances()
         now = self._clock()
         there = {instance.name for instance in instances}
-        with self._lock:
-            self._awaited = {n: until for n, until in self._awaited.items() if n not in there and until > now}
-            launching = frozenset(self._launching | set(self._awaited))
-        memory = replace(self._state.memory(), misses=self._memory.misses, reported=self._reported())
-        self._memory = replace(observe(memory, nodes, instances, now), launching=launching)
-        self._state.keep_requests(self._memory.requested, self._memory.jobs)
+        awaited = self._state.awaited(now)
+        if arrived := awaited & there:
+            self._state.forget_awaited(arrived)
+        before = replace(
+            self._state.memory(),
+            seen=self._memory.seen,
+            misses=self._memory.misses,
+            reported=nodefiles.reported(self._settings.nodes_folder),
+        )
+        before = replace(before, jobs=self._jobs(before.jobs, nodes, there))
+        self._memory = replace(observe(before, nodes, instances, now), launching=under_way | (awaited - there))
+        self._state.keep(self._memory, before)
         steps = decide(nodes, instances, self._memory, self._settings, now)
+        names = {instance.id: instance.name for instance in instances}
         for step in steps:
             try:
-                self._do(step, now)
+                self._do(step, names, now)
             except (SlurmError, CloudError) as error:
                 log.warning("%s: %s", type(step).__name__, error)
-        self._write_hosts(instances)
+        nodefiles.write_hosts(self._settings.hosts_file, instances)
         return steps
 
-    def settle(self) -> None:
-        """Wait for the launches under way."""
-        while True:
-            with self._lock:
-                if not self._launching:
-                    return
-            time.sleep(0.01)
+    def _jobs(self, known: Mapping[str, int], nodes: tuple[Node, ...], there: set[str]) -> dict[str, int]:
+        """For which job nodes are wanted; Slurm is asked where no message of ResumeProgram has told it."""
+        jobs = dict(known)
+        open_questions = {n.name for n in nodes if n.asked and n.name not in there and n.name not in jobs}
+        if open_questions:
+            jobs.update(dict.fromkeys(open_questions, 0))
+            for job, wanted in self._slurm.jobs().items():
+                mine = open_questions.intersection(wanted)
+                jobs.update(dict.fromkeys(mine, job if len(wanted) > 1 else 0))
+        return jobs
 
-    def _do(self, step: Step, now: datetime) -> None:
+    def _do(self, step: Step, names: dict[str, str], now: datetime) -> None:
         match step:
             case Down(nodes, reason, hold):
-                log.warning("down: %s: %s", folded(nodes), reason)
-                self._state.mark(nodes, reason, now + timedelta(seconds=hold))
+                self._down(nodes, reason, hold)
+            case Hold(nodes, reason):
                 self._slurm.down(nodes, f"hpc: {reason}")
-                self._slurm.power_down(nodes)
+                self._state.hold(nodes)
             case Drain(nodes, reason):
                 log.info("drain: %s: %s", folded(nodes), reason)
                 self._state.mark(nodes, reason, None)
@@ -169,208 +206,82 @@ class Daemon:
                 log.info("power down: %s: %s", folded(nodes), why)
                 self._slurm.power_down(nodes)
             case PowerUp(nodes):
+                log.info("power up: %s", folded(nodes))
                 self._slurm.power_up(nodes)
             case Resume(nodes):
                 log.info("back in use: %s", folded(nodes))
                 self._slurm.resume(nodes)
                 self._state.unmark(nodes)
             case Terminate(instances, why):
-                log.info("delete %d instances: %s", len(instances), why)
-                self._cloud.delete(instances)
+                if count := self._chores.start(instances, _DELETE_SIZE, self._cloud.delete):
+                    log.info("delete %d instances: %s", count, why)
+                gone = {names[instance_id] for instance_id in instances}
+                self._memory = replace(self._memory, seen=self._memory.seen - gone)
             case Extend(pool, instances):
-                self._cloud.extend(instances, self._settings.pools[pool].auto_release, now)
-            case Failed(pool, nodes, reason):
-                self._failed(pool, nodes, reason)
+                seconds = self._settings.pools[pool].auto_release
+                self._chores.start(instances, _EXTEND_SIZE, lambda ids: self._cloud.extend(ids, seconds, now))
+            case Failed():
+                self._failed(step, now)
             case Started(pool, _):
                 self._state.succeed(pool)
             case Launch(pool, nodes, job):
-                self._start_launch(self._settings.pools[pool], nodes, job)
+                nodefiles.forget(self._settings.nodes_folder, nodes)
+                self._launcher.start(self._settings.pools[pool], nodes, job)
 
-    def _failed(self, pool: str, nodes: tuple[str, ...], reason: str) -> None:
-        for node in nodes:
-            self._forget_report(node)
-        if self._state.fail(pool, len(nodes)) >= self._settings.failure_limit:
-            self._state.stop(
-                pool,
-                f"{self._settings.failure_limit} starts failed in a row, last: {reason}; then run on the management "
-                f"node: hpc.elastic.recover {pool}",
-            )
-            log.error("pool %s stops buying: %s", pool, reason)
-
-    def _start_launch(self, pool: PoolSettings, nodes: tuple[str, ...], job: int | None) -> None:
-        groups: list[Future[None]] = []
-        with self._lock:
-            self._launching.update(nodes)
-        together = job is not None and len(nodes) > 1
-        if together:
-            groups.append(self._threads.submit(self._launch_guarded, pool, batches(pool.name, nodes), job))
-        else:
-            for batch in batches(pool.name, nodes):
-                groups.append(self._threads.submit(self._launch_guarded, pool, (batch,), None))
-
-    def _launch_guarded(self, pool: PoolSettings, rows: tuple[Batch, ...], job: int | None) -> None:
-        """Launch in a thread: whatever happens, its nodes are no longer under way afterwards."""
-        nodes = [node for row in rows for node in row.nodes]
-        try:
-            self._launch(pool, rows, job)
-        except Exception:
-            log.exception("launch of %s", folded(nodes))
-        finally:
-            with self._lock:
-                self._launching.difference_update(nodes)
-            self._wake.set()
-
-    def _launch(self, pool: PoolSettings, rows: tuple[Batch, ...], job: int | None) -> None:
-        """Buy rows of nodes: all of them for a job, as many as there are for single nodes."""
-        bought: list[str] = []
-        for row in rows:
-            missing, reason, hold, ids = self._buy(pool, row, whole=job is not None)
-            bought += ids
-            if not missing:
-                continue
-            if job is None:
-                self._refuse(missing, reason, hold)
-                return
-            # A job gets all of its nodes or none: what was bought for nothing is let go, counted and reported.
-            nodes = tuple(node for part in rows for node in part.nodes)
-            if bought:
-                self._state.count("wasted", len(bought))
-                log.warning("job %s: %d instances were launched for nothing", job, len(bought))
-                self._cloud.delete(bought)
-            with self._lock:
-                for node in nodes:
-                    self._awaited.pop(node, None)
-            self._refuse(nodes, reason, hold)
-            self._slurm.comment(job, f"waits for nodes: {reason}")
-            return
-
-    def _refuse(self, nodes: tuple[str, ...], reason: str, hold: int) -> None:
-        log.warning("not launched: %s: %s", folded(nodes), reason)
-        now = self._clock()
-        self._state.mark(nodes, reason, now + timedelta(seconds=hold))
+    def _down(self, nodes: tuple[str, ...], reason: str, hold: int) -> None:
+        log.warning("down: %s: %s", folded(nodes), reason)
+        self._state.mark(nodes, reason, self._clock() + timedelta(seconds=hold))
         self._slurm.down(nodes, f"hpc: {reason}")
         self._slurm.power_down(nodes)
 
-    def _buy(self, pool: PoolSettings, row: Batch, *, whole: bool) -> tuple[tuple[str, ...], str, int, tuple[str, ...]]:
-        """Try the ways to buy a row, one after the other.
+    def _failed(self, step: Failed, now: datetime) -> None:
+        log.warning("could not start: %s: %s", folded(step.nodes), step.reason)
+        nodefiles.forget(self._settings.nodes_folder, step.nodes)
+        # Nodes that slurmctld gave up have no mark yet; with one they are counted once.
+        known = self._memory.marks
+        self._state.mark([n for n in step.nodes if n not in known], step.reason, now + timedelta(seconds=FAILED_HOLD))
+        limit = self._settings.failure_limit
+        if step.alone and self._state.fail(step.pool, len(step.nodes)) >= limit:
+            self._state.stop(
+                step.pool,
+                f"pool {step.pool} buys nothing, {limit} starts failed in a row: {step.reason}; "
+                f"mend it, then run hpc.elastic.recover {step.pool}",
+            )
+            log.error("pool %s stops buying: %s", step.pool, step.reason)
 
-        Returns:
-            Nodes that were not bought, why, for how many seconds they stay out of use, and ids of what was bought.
-        """
-        left = row.nodes
-        ids: list[str] = []
-        reason, hold = "no instance type of the pool is to be had", self._settings.cooldown
-        for candidate in candidates(pool, self._state.cooldowns(), self._clock()):
-            for part in batches(pool.name, left):
-                got, failure = self._call(pool, part, candidate, len(part.nodes) if whole else 1)
-                ids += got
-                left = tuple(node for node in left if node not in part.nodes[: len(got)])
-                if failure is None:
-                    continue
-                reason = f"{failure.failure.value}: {candidate}: {failure.code}"
-                if failure.failure is Failure.STOCK:
-                    until = self._clock() + timedelta(seconds=self._settings.cooldown)
-                    self._state.cool(candidate.key, until)
-                elif failure.failure is Failure.QUOTA:
-                    return left, f"{reason}: ask for a higher quota in Quota Center", hold, tuple(ids)
-                elif failure.failure is Failure.REFUSED:
-                    self._state.stop(pool.name, f"{reason}; mend it, then hpc.elastic.recover {pool.name}")
-                    return left, str(failure), hold, tuple(ids)
-                elif failure.failure in (Failure.THROTTLED, Failure.PASSING):
-                    return left, reason, 30, tuple(ids)
-                break
-            if not left:
-                break
-        return left, reason, hold, tuple(ids)
-
-    def _call(
-        self, pool: PoolSettings, row: Batch, candidate: Candidate, minimum: int
-    ) -> tuple[tuple[str, ...], CloudError | None]:
-        """One call, its token written down before it is made."""
-        token = row.token(self._state.count("attempt"), candidate)
-        purchase = Purchase(token, pool.name, row.nodes, candidate.key, minimum)
-        self._state.begin(purchase)
-        try:
-            ids = self._cloud.launch(pool, row, candidate, token, minimum, self._clock())
-        except CloudError as error:
-            if error.failure is not Failure.PASSING:
-                self._state.end(token)
-            log.warning("%s of %s: %s", folded(row.nodes), candidate, error)
-            return (), error
-        self._await(row.nodes[: len(ids)])
-        self._state.end(token)
-        self._state.count("launched", len(ids))
-        log.info("launched %d of %s as %s", len(ids), folded(row.nodes), candidate)
-        return ids, None
-
-    def _await(self, nodes: tuple[str, ...]) -> None:
-        """The cloud may not show these at once: do not launch them again meanwhile."""
-        until = self._clock() + timedelta(seconds=self._settings.missing_age)
-        with self._lock:
-            self._awaited.update(dict.fromkeys(nodes, until))
-
-    def resume_purchases(self) -> None:
-        """Repeat the calls that were under way when the daemon died: the same tokens do not buy twice."""
-        for purchase in self._state.unfinished():
-            pool = self._settings.pools.get(purchase.pool)
-            found = None
-            if pool is not None:
-                ways = candidates(pool, {}, self._clock())
-                found = next((way for way in ways if way.key == purchase.key), None)
-            if pool is None or found is None:
-                self._state.end(purchase.token)
-                continue
-            row = Batch(purchase.pool, purchase.nodes)
-            try:
-                ids = self._cloud.launch(pool, row, found, purchase.token, purchase.minimum, self._clock())
-                self._await(row.nodes[: len(ids)])
-                log.info("launch of %s is known again after a restart: %d", folded(row.nodes), len(ids))
-            except CloudError as error:
-                log.warning("launch of %s before the restart: %s", folded(row.nodes), error)
-                if error.failure is Failure.PASSING:
-                    continue
-            self._state.end(purchase.token)
-
-    def _reported(self) -> dict[str, str]:
-        """Reasons that nodes left on shared storage: `<node>.failed` with one line."""
-        folder = self._settings.nodes_folder
-        if folder is None or not folder.is_dir():
-            return {}
-        found = {}
-        for file in folder.glob("*.failed"):
-            if parse_node_name(file.stem):
-                try:
-                    found[file.stem] = file.read_text(encoding="utf-8", errors="replace").strip()[:200] or "no reason"
-                except OSError:
-                    continue
-        return found
-
-    def _forget_report(self, node: str) -> None:
-        folder = self._settings.nodes_folder
-        if folder is not None:
-            (folder / f"{node}.failed").unlink(missing_ok=True)
-
-    def _write_hosts(self, instances: tuple[Instance, ...]) -> None:
-        """`IP name` lines of living nodes, for name resolution on the nodes; written only when they change."""
-        file = self._settings.hosts_file
-        if file is None or not file.parent.is_dir():
+    def _refuse(self, refusals: list[Refusal]) -> None:
+        """Tell Slurm and the jobs what was not launched, many nodes with one call."""
+        if not refusals:
             return
-        lines = sorted(f"{i.address} {i.name}\n" for i in instances if i.address and parse_node_name(i.name))
-        text = "".join(lines)
+        grouped: dict[tuple[str, int], list[str]] = defaultdict(list)
+        for refusal in refusals:
+            # The job is kept back instead of its nodes: smaller jobs may find what they need.
+            hold = refusal.hold if refusal.job is None else min(refusal.hold, FAILED_HOLD)
+            grouped[refusal.reason, hold] += refusal.nodes
         try:
-            if file.exists() and file.read_text(encoding="ascii") == text:
-                return
-            part = file.with_name(f".{file.name}.part")
-            part.write_text(text, encoding="ascii")
-            part.replace(file)
-        except OSError as error:
-            log.warning("%s: %s", file, error)
+            waiting = self._slurm.jobs()
+        except SlurmError as error:
+            log.warning("jobs that wait are not known: %s", error)
+            waiting = {}
+        for (reason, hold), nodes in grouped.items():
+            try:
+                self._down(tuple(nodes), reason, hold)
+            except SlurmError as error:
+                log.warning("%s: %s", folded(nodes), error)
+            self._launcher.done(tuple(nodes))
+        for refusal in refusals:
+            mine = set(refusal.nodes)
+            jobs = [job for job, nodes in waiting.items() if mine.intersection(nodes)]
+            later = refusal.hold if refusal.job is not None else 0
+            if jobs:
+                self._slurm.tell(jobs, f"waits for nodes: {refusal.reason}", later)
 
 
 def jobs_of(entries: object) -> dict[str, int]:
     """Node -> job of SLURM_RESUME_FILE's jobs; what has another form is passed over.
 
-    Jobs with one node need no company, so they are left out.
+    Slurm 22.05 writes a job's nodes as `nodes`, later releases those to be started as `nodes_resume`. Jobs with one
+    node need no company, so they are left out.
     """
     found: dict[str, int] = {}
     for entry in entries if isinstance(entries, list) else []:
@@ -378,7 +289,7 @@ def jobs_of(entries: object) -> dict[str, int]:
             continue
         job = entry.get("job_id")
         try:
-            nodes = expanded(str(entry.get("nodes_resume") or ""))
+            nodes = expanded(str(entry.get("nodes_resume") or entry.get("nodes") or ""))
         except ValueError:
             continue
         if isinstance(job, int) and len(nodes) > 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,6 +17,9 @@ BATCH_LIMIT = 100
 TOKEN_LENGTH = 64
 
 Key = tuple[str, str, str]
+
+#: (type, zone, charge) -> how many were not to be had, and until when so many are not asked for again.
+Cooldowns = Mapping[Key, Sequence[tuple[int, datetime]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +80,13 @@ def batches(pool: str, nodes: Iterable[str]) -> tuple[Batch, ...]:
     return tuple(Batch(pool, tuple(f"{pool}-{number}" for number in row)) for row in rows)
 
 
-def candidates(pool: PoolSettings, cooldowns: Mapping[Key, datetime], now: datetime) -> tuple[Candidate, ...]:
-    """Ways to buy, in order: the pool's charges, then its types, then its zones; sold-out ones wait."""
+def candidates(pool: PoolSettings, cooldowns: Cooldowns, now: datetime, need: int = 1) -> tuple[Candidate, ...]:
+    """Ways to buy, in order: the pool's charges, then its types, then its zones; sold-out ones wait.
+
+    Args:
+        need: how many nodes are of use only together. Where a thousand were not to be had, two still may be.
+    """
+    ways = (Candidate(kind, zone, charge) for charge in pool.charges for kind in pool.types for zone in pool.zones)
     return tuple(
-        candidate
-        for charge in pool.charges
-        for kind in pool.types
-        for zone in pool.zones
-        if cooldowns.get((candidate := Candidate(kind, zone, charge)).key, now) <= now
+        way for way in ways if not any(need >= amount and until > now for amount, until in cooldowns.get(way.key, ()))
     )

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_FIELD = re.compile(r"(?:^|\s)(\w+)=")
+_NAME = re.compile(r"NodeName=(\S+)")
+_STATE = re.compile(r"\sState=(\S+)")
+#: A reason is free text; who gave it and when follow it in brackets, and some releases write other texts behind it.
+_REASON = re.compile(r"\sReason=(.*?)(?:\s\[[^\]\s]+@[^\]\s]+\])?(?:\s(?:Comment|Extra)=.*)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +27,32 @@ class Node:
 
     @property
     def busy(self) -> bool:
-        """A job is on it, or still cleaning up."""
+        """A job is on it, or still cleaning up, or waits for it."""
         return bool(self.states & {"ALLOCATED", "MIXED", "COMPLETING"})
 
     @property
+    def asked(self) -> bool:
+        """Slurm wants it started, or waits for its registration.
+
+        Seen with 22.05: ResumeProgram is called while nodes of the job still are ALLOCATED+POWERED_DOWN.
+        """
+        soon = self.powered_down and bool(self.states & {"ALLOCATED", "MIXED", "POWER_UP"})
+        return (self.powering_up or soon) and not self.powering_down
+
+    @property
     def powering_up(self) -> bool:
-        """Slurm has asked for it and waits for its registration."""
+        """ResumeProgram was called for it; it has not registered."""
         return "POWERING_UP" in self.states
 
     @property
     def powering_down(self) -> bool:
-        """Slurm wants it gone."""
-        return bool(self.states & {"POWERING_DOWN", "POWER_DOWN"})
+        """SuspendProgram was called for it. POWER_DOWN alone is a wish that waits for the end of its jobs."""
+        return "POWERING_DOWN" in self.states
+
+    @property
+    def power_down_wanted(self) -> bool:
+        """It is going to be powered down, or is at it."""
+        return bool(self.states & {"POWERING_DOWN", "POWER_DOWN", "POWERED_DOWN"})
 
     @property
     def powered_down(self) -> bool:
@@ -54,13 +71,8 @@ class Node:
 
     @property
     def reserved(self) -> bool:
-        """In a user's reservation or maintenance, which is never touched."""
+        """In a user's reservation or maintenance: the daemon starts no change of its own there."""
         return bool(self.states & {"MAINTENANCE", "MAINT", "RESERVED"})
-
-    @property
-    def not_responding(self) -> bool:
-        """slurmctld has lost it."""
-        return "NOT_RESPONDING" in self.states
 
     @property
     def up(self) -> bool:
@@ -76,16 +88,10 @@ def parse_nodes(text: str) -> tuple[Node, ...]:
 
 
 def _parse(line: str) -> Node | None:
-    if not line.startswith("NodeName="):
+    name, state = _NAME.match(line), _STATE.search(line)
+    if name is None or state is None:
         return None
-    marks = list(_FIELD.finditer(line))
-    fields = {}
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
-        fields[mark[1]] = line[mark.end() : following.start() if following else None].strip()
-    # `IDLE*+CLOUD`: the star is the short form of NOT_RESPONDING.
-    written = fields.get("State", "UNKNOWN")
-    states = {part.rstrip("*~#!%$@^-") for part in written.split("+")}
-    if "*" in written:
-        states.add("NOT_RESPONDING")
-    reason = re.sub(r"\s*\[[^\]]*\]$", "", fields.get("Reason", ""))
-    return Node(fields["NodeName"], frozenset(states), reason)
+    # `IDLE*+CLOUD`: the star and its like are short forms of flags.
+    states = frozenset(part.rstrip("*~#!%$@^-") for part in state[1].split("+"))
+    reason = _REASON.search(line)
+    return Node(name[1], states, reason[1].strip() if reason else "")

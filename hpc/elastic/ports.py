@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -33,8 +33,11 @@ class Controller(Protocol):
     def resume(self, nodes: Sequence[str]) -> None:
         """Give nodes back to the scheduler."""
 
-    def comment(self, job: int, text: str) -> None:
-        """Tell the user on the job why it waits."""
+    def jobs(self) -> Mapping[int, tuple[str, ...]]:
+        """Jobs that wait for their nodes to start -> all of their nodes."""
+
+    def tell(self, jobs: Sequence[int], text: str, later: int = 0) -> None:
+        """Tell users on their jobs why they wait, and keep the jobs back for `later` seconds."""
 
 
 class Provider(Protocol):

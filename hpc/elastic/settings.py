@@ -93,6 +93,8 @@ class Settings:
         missing_age: age in s below which an instance is never called missing.
         cooldown: s for which a sold-out (type, zone, charge) is not tried again.
         failure_limit: failed starts in a row after which a pool stops buying.
+        launch_rate: instances a minute that the account may ask for
+            (https://help.aliyun.com/zh/ecs/developer-reference/api-throttling).
     """
 
     cluster: str
@@ -112,6 +114,7 @@ class Settings:
     missing_age: int = 60
     cooldown: int = 600
     failure_limit: int = 10
+    launch_rate: int = 5000
 
 
 def _money(value: Any) -> Decimal | None:
@@ -150,7 +153,7 @@ def parse(text: str) -> Settings:
         raise SettingsError(f"the settings cannot be read: {error}") from error
 
 
-_TUNING = ("poll", "orphan_grace", "missing_limit", "missing_age", "cooldown", "failure_limit")
+_TUNING = ("poll", "orphan_grace", "missing_limit", "missing_age", "cooldown", "failure_limit", "launch_rate")
 
 
 def _pool(raw: Mapping[str, Any]) -> PoolSettings:

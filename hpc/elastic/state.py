@@ -10,16 +10,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hpc.elastic.launch import Key
+from hpc.elastic.launch import Cooldowns, Key
 from hpc.elastic.memory import Mark, Memory
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS mark (node TEXT PRIMARY KEY, reason TEXT NOT NULL, until REAL);
+CREATE TABLE IF NOT EXISTS mark (node TEXT PRIMARY KEY, reason TEXT NOT NULL, until REAL, held INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS requested (node TEXT PRIMARY KEY, at REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS job (node TEXT PRIMARY KEY, job INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS awaited (node TEXT PRIMARY KEY, until REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS failure (pool TEXT PRIMARY KEY, count INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS stopped (pool TEXT PRIMARY KEY, reason TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS cooldown (type TEXT, zone TEXT, charge TEXT, until REAL, PRIMARY KEY (type, zone, charge));
+CREATE TABLE IF NOT EXISTS cooldown (
+    type TEXT, zone TEXT, charge TEXT, amount INTEGER, until REAL NOT NULL, PRIMARY KEY (type, zone, charge, amount)
+);
 CREATE TABLE IF NOT EXISTS purchase (token TEXT PRIMARY KEY, call TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
@@ -27,13 +30,14 @@ CREATE TABLE IF NOT EXISTS counter (name TEXT PRIMARY KEY, value INTEGER NOT NUL
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """A RunInstances call that has been begun: it is repeated with the same token after a restart."""
+    """A RunInstances call that was begun at a time: it is repeated with the same token after a restart."""
 
     token: str
     pool: str
     nodes: tuple[str, ...]
     key: Key
     minimum: int
+    at: datetime
 
 
 class State:
@@ -62,25 +66,34 @@ class State:
                 requested={node: _time(at) for node, at in self._db.execute("SELECT node, at FROM requested")},
                 jobs=dict(self._db.execute("SELECT node, job FROM job").fetchall()),
                 marks={
-                    node: Mark(reason, None if until is None else _time(until))
-                    for node, reason, until in self._db.execute("SELECT node, reason, until FROM mark")
+                    node: Mark(reason, None if until is None else _time(until), bool(held))
+                    for node, reason, until, held in self._db.execute("SELECT node, reason, until, held FROM mark")
                 },
                 failures=dict(self._db.execute("SELECT pool, count FROM failure").fetchall()),
                 stopped=dict(self._db.execute("SELECT pool, reason FROM stopped").fetchall()),
             )
 
-    def keep_requests(self, requested: Mapping[str, datetime], jobs: Mapping[str, int]) -> None:
-        """Replace what is known of requests."""
+    def keep(self, memory: Memory, before: Memory) -> None:
+        """Write down what a look has changed in requests, jobs and marks.
+
+        Only what the look knew of is removed: messages may have come in meanwhile.
+        """
+        jobs = [(node, job) for node, job in memory.jobs.items() if before.jobs.get(node) != job]
         with self._transaction():
-            self._db.execute("DELETE FROM requested")
+            if memory.requested != before.requested:
+                self._db.execute("DELETE FROM requested")
+                self._db.executemany(
+                    "INSERT INTO requested VALUES (?, ?)",
+                    [(node, at.timestamp()) for node, at in memory.requested.items()],
+                )
+            self._db.executemany("DELETE FROM job WHERE node = ?", [(n,) for n in before.jobs if n not in memory.jobs])
+            self._db.executemany("INSERT OR REPLACE INTO job VALUES (?, ?)", jobs)
             self._db.executemany(
-                "INSERT INTO requested VALUES (?, ?)", [(node, at.timestamp()) for node, at in requested.items()]
+                "DELETE FROM mark WHERE node = ?", [(n,) for n in before.marks if n not in memory.marks]
             )
-            self._db.execute("DELETE FROM job")
-            self._db.executemany("INSERT INTO job VALUES (?, ?)", list(jobs.items()))
 
     def add_jobs(self, jobs: Mapping[str, int]) -> None:
-        """Remember for which job nodes were asked for."""
+        """Remember for which job nodes were asked for, 0 for none."""
         with self._transaction():
             self._db.executemany("INSERT OR REPLACE INTO job VALUES (?, ?)", list(jobs.items()))
 
@@ -88,14 +101,37 @@ class State:
         """Remember that the daemon takes nodes out of use; call it before Slurm is told."""
         with self._transaction():
             self._db.executemany(
-                "INSERT OR REPLACE INTO mark VALUES (?, ?, ?)",
+                "INSERT OR REPLACE INTO mark VALUES (?, ?, ?, 0)",
                 [(node, reason, None if until is None else until.timestamp()) for node in nodes],
             )
+
+    def hold(self, nodes: Iterable[str]) -> None:
+        """Slurm has been told to keep marked nodes out of use."""
+        with self._transaction():
+            self._db.executemany("UPDATE mark SET held = 1 WHERE node = ?", [(node,) for node in nodes])
 
     def unmark(self, nodes: Iterable[str]) -> None:
         """Nodes are in use again."""
         with self._transaction():
             self._db.executemany("DELETE FROM mark WHERE node = ?", [(node,) for node in nodes])
+
+    def wait_for(self, nodes: Iterable[str], until: datetime) -> None:
+        """Nodes have been launched; the cloud may not show them before `until`."""
+        with self._transaction():
+            self._db.executemany(
+                "INSERT OR REPLACE INTO awaited VALUES (?, ?)", [(node, until.timestamp()) for node in nodes]
+            )
+
+    def awaited(self, now: datetime) -> frozenset[str]:
+        """Nodes that were launched a short time ago; those whose time is over are forgotten."""
+        with self._transaction():
+            self._db.execute("DELETE FROM awaited WHERE until <= ?", (now.timestamp(),))
+            return frozenset(node for (node,) in self._db.execute("SELECT node FROM awaited"))
+
+    def forget_awaited(self, nodes: Iterable[str]) -> None:
+        """The cloud shows these nodes, or they were let go."""
+        with self._transaction():
+            self._db.executemany("DELETE FROM awaited WHERE node = ?", [(node,) for node in nodes])
 
     def fail(self, pool: str, count: int = 1) -> int:
         """Count failed starts in a row; the new count."""
@@ -123,20 +159,26 @@ class State:
             self._db.execute("DELETE FROM stopped WHERE pool = ?", (pool,))
             self._db.execute("DELETE FROM failure WHERE pool = ?", (pool,))
 
-    def cool(self, key: Key, until: datetime) -> None:
-        """Do not try a (type, zone, charge) before `until`."""
+    def cool(self, key: Key, amount: int, until: datetime) -> None:
+        """Do not ask for `amount` or more of a (type, zone, charge) before `until`."""
         with self._transaction():
-            self._db.execute("INSERT OR REPLACE INTO cooldown VALUES (?, ?, ?, ?)", (*key, until.timestamp()))
+            self._db.execute(
+                "INSERT OR REPLACE INTO cooldown VALUES (?, ?, ?, ?, ?)", (*key, amount, until.timestamp())
+            )
 
-    def cooldowns(self) -> dict[Key, datetime]:
-        """Until when each (type, zone, charge) is not tried."""
-        with self._lock:
-            rows = self._db.execute("SELECT type, zone, charge, until FROM cooldown").fetchall()
-        return {(kind, zone, charge): _time(until) for kind, zone, charge, until in rows}
+    def cooldowns(self, now: datetime) -> Cooldowns:
+        """What is not tried at present; what is over is forgotten."""
+        found: dict[Key, list[tuple[int, datetime]]] = {}
+        with self._transaction():
+            self._db.execute("DELETE FROM cooldown WHERE until <= ?", (now.timestamp(),))
+            rows = self._db.execute("SELECT type, zone, charge, amount, until FROM cooldown").fetchall()
+        for kind, zone, charge, amount, until in rows:
+            found.setdefault((kind, zone, charge), []).append((amount, _time(until)))
+        return found
 
     def begin(self, purchase: Purchase) -> None:
         """Remember a call before it is made."""
-        call = [purchase.pool, list(purchase.nodes), list(purchase.key), purchase.minimum]
+        call = [purchase.pool, list(purchase.nodes), list(purchase.key), purchase.minimum, purchase.at.timestamp()]
         with self._transaction():
             self._db.execute("INSERT OR REPLACE INTO purchase VALUES (?, ?)", (purchase.token, json.dumps(call)))
 
@@ -151,8 +193,8 @@ class State:
             rows = self._db.execute("SELECT token, call FROM purchase").fetchall()
         found = []
         for token, call in rows:
-            pool, nodes, key, minimum = json.loads(call)
-            found.append(Purchase(token, pool, tuple(nodes), (key[0], key[1], key[2]), minimum))
+            pool, nodes, key, minimum, at = json.loads(call)
+            found.append(Purchase(token, pool, tuple(nodes), (key[0], key[1], key[2]), minimum, _time(at)))
         return tuple(found)
 
     def count(self, name: str, by: int = 1) -> int:

@@ -40,6 +40,14 @@ class Down:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """Keep these nodes, which are powered down, out of use with a reason until their mark's time is over."""
+
+    nodes: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Drain:
     """Let running jobs finish, take no new ones."""
 
@@ -71,11 +79,12 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Count a failed start of these nodes of a pool."""
+    """These nodes of a pool could not start. `alone`: no other node of the pool has come up lately."""
 
     pool: str
     nodes: tuple[str, ...]
     reason: str
+    alone: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,4 +95,4 @@ class Started:
     nodes: tuple[str, ...]
 
 
-Step = Launch | Terminate | Extend | Down | Drain | PowerDown | PowerUp | Resume | Failed | Started
+Step = Launch | Terminate | Extend | Down | Hold | Drain | PowerDown | PowerUp | Resume | Failed | Started

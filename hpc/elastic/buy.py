@@ -1,0 +1,148 @@
+"""Buys one batch: goes through the ways to pay, types and zones, with each call's token written down before it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from hpc.elastic.ecs import CloudError
+from hpc.elastic.failures import Failure
+from hpc.elastic.hostlists import folded
+from hpc.elastic.launch import Batch, Candidate, batches, candidates
+from hpc.elastic.pace import Pace
+from hpc.elastic.ports import Provider
+from hpc.elastic.reasons import printable
+from hpc.elastic.settings import PoolSettings, Settings
+from hpc.elastic.state import Purchase, State
+
+log = logging.getLogger(__name__)
+
+#: For how many seconds nodes stay out of use after an error that passes by itself.
+_PASSING_HOLD = 30
+
+#: Age in s up to which a call that was under way at a crash is repeated; the cloud does not keep tokens for ever.
+_TOKEN_AGE = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of buying a batch.
+
+    Attributes:
+        ids: of the new instances.
+        missing: nodes without one.
+        reason: why they are missing.
+        hold: for how many seconds they are not worth another try.
+    """
+
+    ids: tuple[str, ...]
+    missing: tuple[str, ...]
+    reason: str = ""
+    hold: int = 0
+
+
+class Buyer:
+    """Buys instances. Safe to be used from several threads.
+
+    Args:
+        settings: of the cluster.
+        cloud: where to buy.
+        state: where calls are written down.
+        clock: the time in UTC.
+        sleep: waits; tests pass their own.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        cloud: Provider,
+        state: State,
+        clock: Callable[[], datetime],
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._settings, self._cloud, self._state, self._clock, self._sleep = settings, cloud, state, clock, sleep
+        self._pace = Pace(settings.launch_rate)
+
+    def buy(self, pool: PoolSettings, row: Batch, together: int = 0) -> Outcome:
+        """Try the ways to buy a batch one after the other.
+
+        Args:
+            together: how many nodes, these among them, are of use only together; a call that gets less than it asks for
+                is of no use then. 0: each node is of use by itself.
+        """
+        left = row.nodes
+        ids: list[str] = []
+        reason, hold = "every instance type of the pool was sold out a short time ago", self._settings.cooldown
+        for candidate in candidates(pool, self._state.cooldowns(self._clock()), self._clock(), max(together, 1)):
+            for part in batches(pool.name, left):
+                got, failure = self._call(pool, part, candidate, len(part.nodes) if together else 1)
+                ids += got
+                bought = set(part.nodes[: len(got)])
+                left = tuple(node for node in left if node not in bought)
+                kind = failure.failure if failure else Failure.STOCK
+                if failure is None and len(got) == len(part.nodes):
+                    continue
+                reason = f"{kind.value}: {candidate}" + (f": {failure.code}" if failure else "")
+                if kind is Failure.STOCK:
+                    until = self._clock() + timedelta(seconds=self._settings.cooldown)
+                    self._state.cool(candidate.key, max(together, 1), until)
+                elif kind is Failure.QUOTA:
+                    return Outcome(tuple(ids), left, f"{reason}: ask for a higher quota in Quota Center", hold)
+                elif kind is Failure.REFUSED:
+                    told = f"pool {pool.name} buys nothing: {failure}"
+                    self._state.stop(pool.name, f"{printable(told)}; mend it, then run hpc.elastic.recover {pool.name}")
+                    return Outcome(tuple(ids), left, printable(f"{kind.value}: {failure}"), hold)
+                elif kind in (Failure.THROTTLED, Failure.PASSING):
+                    return Outcome(tuple(ids), left, reason, _PASSING_HOLD)
+                break
+            if not left:
+                return Outcome(tuple(ids), ())
+        return Outcome(tuple(ids), left, reason, hold)
+
+    def _call(
+        self, pool: PoolSettings, row: Batch, candidate: Candidate, minimum: int
+    ) -> tuple[tuple[str, ...], CloudError | None]:
+        """One call, its token written down before it is made."""
+        if wait := self._pace.reserve(len(row.nodes), time.monotonic()):
+            self._sleep(wait)
+        now = self._clock()
+        token = row.token(self._state.count("attempt"), candidate)
+        self._state.begin(Purchase(token, pool.name, row.nodes, candidate.key, minimum, now))
+        try:
+            ids = self._cloud.launch(pool, row, candidate, token, minimum, now)
+        except CloudError as error:
+            # Where there was no answer, instances may have come of it: they are found by their names.
+            self._state.end(token)
+            log.warning("%s of %s: %s", folded(row.nodes), candidate, error)
+            return (), error
+        self._launched(row.nodes[: len(ids)])
+        self._state.end(token)
+        self._state.count("launched", len(ids))
+        log.info("launched %d of %s as %s", len(ids), folded(row.nodes), candidate)
+        return ids, None
+
+    def _launched(self, nodes: tuple[str, ...]) -> None:
+        """The cloud may not show these at once: do not launch them again meanwhile."""
+        self._state.wait_for(nodes, self._clock() + timedelta(seconds=self._settings.missing_age))
+
+    def repeat_unfinished(self) -> None:
+        """Repeat the calls that were under way when the daemon died: the same tokens do not buy twice."""
+        for purchase in self._state.unfinished():
+            pool = self._settings.pools.get(purchase.pool)
+            ways = candidates(pool, {}, purchase.at) if pool else ()
+            way = next((way for way in ways if way.key == purchase.key), None)
+            if pool is not None and way is not None and (self._clock() - purchase.at).total_seconds() < _TOKEN_AGE:
+                row = Batch(purchase.pool, purchase.nodes)
+                bought = row.nodes
+                try:
+                    # The time of then, since a token is good only for the very same request.
+                    ids = self._cloud.launch(pool, row, way, purchase.token, purchase.minimum, purchase.at)
+                    bought = row.nodes[: len(ids)]
+                    log.info("launch of %s is known again after a restart: %d", folded(row.nodes), len(ids))
+                except CloudError as error:
+                    log.warning("launch of %s before the restart: %s", folded(row.nodes), error)
+                self._launched(bought)
+            self._state.end(purchase.token)
