@@ -77,7 +77,7 @@ def allocate_eip(call: Call) -> dict[str, Any]:
     taken = set(call.store.values("eip", "address"))
     if call.store.count("eip", {"region": call.region}) >= call.cloud.knobs.quotas.eips:
         raise quota("QuotaExceeded.Eip", "Elastic IP address quota exceeded.")
-    address = next(found for found in _addresses(call.account_id) if found not in taken)
+    address = next(found for found in _addresses(call.cloud.account_id) if found not in taken)
     doc = {
         "id": ids.resource_id("eip"),
         "region": call.region,
