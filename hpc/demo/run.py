@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hpc.cli.output import err, out, print_findings
-from hpc.cli.progress import display
+from hpc.cli.progress import Display, display
 from hpc.errors import CannotRunError
 from hpc.paths import PROJECT_ROOT
+
+if TYPE_CHECKING:
+    from hpc.demo.job import Outcome
+    from hpc.deploy.session import Session
+    from localcloud.api.client import LocalCloud
+
+#: Nodes that the job asks for.
+NODES = 2
 
 STACK_FILE = PROJECT_ROOT / "Pulumi.local.yaml"
 
 
 def run(*, hosts: bool | None) -> None:
-    """Local cloud, deployment, outputs and price.
+    """Local cloud, deployment, outputs and price; with real hosts a parallel job on elastic nodes, too.
 
     Args:
         hosts: real hosts or API only; None takes hosts where the machine can have them.
@@ -19,7 +29,6 @@ def run(*, hosts: bool | None) -> None:
     Raises:
         HpcError: a step failed; what was made stays, and running it again goes on from there.
     """
-    from hpc.cost.render.table import price_tables
     from hpc.deploy.session import open_session
 
     with (
@@ -35,22 +44,57 @@ def run(*, hosts: bool | None) -> None:
                 code="HPC810",
                 fix="see `hpc local logs`; `make demo` again goes on from here, `make demo-clean` starts over",
             )
-    cloud = session.cloud
-    out().print(f"\n[bold]The cluster is up[/] after {done.seconds:.1f} s: {done.count('create')} created")
-    for name in ("ssh", "management", "mounts"):
-        out().print(f"  {name:12} {done.outputs.get(name)}")
-    if session.checked.estimate:
-        for table in price_tables(session.checked.estimate):
-            out().print(table)
+        out().print(f"\n[bold]The cluster is up[/] after {done.seconds:.1f} s: {len(done.changed)} resources changed")
+        for name in ("ssh", "management", "mounts"):
+            out().print(f"  {name:12} {done.outputs.get(name)}")
+        cloud = session.cloud
+        outcome = _job(session, cloud, shown) if cloud is not None and cloud.record.hosts else None
+    _price(session)
+    if outcome is not None:
+        _tell(outcome)
+    elif cloud is not None:
+        err().print("[yellow]instances exist in the API only[/]: see `hpc doctor` for what real hosts need")
     if cloud is not None:
-        if not cloud.record.hosts:
-            err().print("[yellow]instances exist in the API only[/]: see `hpc doctor` for what real hosts need")
         out().print("Look around:")
         out().print(f"  console page     {cloud.console_url}", soft_wrap=True)
+        out().print("  log in           .venv/bin/hpc ssh local")
         out().print("  what exists      .venv/bin/hpc local status")
         out().print("  API calls        .venv/bin/hpc local logs --calls")
         out().print("  change it        edit Pulumi.local.yaml, then .venv/bin/hpc up local")
         out().print("  remove it        make demo-clean")
+
+
+def _job(session: Session, cloud: LocalCloud, shown: Display) -> Outcome:
+    """Run the job of the demonstration on two elastic nodes."""
+    from hpc.demo.job import Host, run_job
+    from hpc.deploy.access import ssh_command
+
+    # One key file and one login for all commands; the outputs do not change meanwhile.
+    base = ssh_command(session, command=[])
+
+    def calls(action: str) -> list[float]:
+        return [float(call["at"]) for call in cloud.calls(action)]
+
+    return run_job(Host(lambda text: [*base, text]), NODES, calls, shown.line)
+
+
+def _tell(outcome: Outcome) -> None:
+    out().print("\n[bold]A parallel job on nodes that were not there[/]")
+    for milestone in outcome.timeline:
+        out().print(f"  {milestone.seconds:7.1f} s  {milestone.what}")
+    out().print(f"  ran on    {outcome.nodes}")
+    out().print(f"  serial    {outcome.serial}")
+    out().print(f"  parallel  {outcome.parallel}  [green]the same answer[/]")
+
+
+def _price(session: Session) -> None:
+    price = session.checked.estimate
+    if price is not None:
+        totals = price.totals
+        out().print(
+            f"On the real cloud this would cost {totals.zero:.2f} CNY an hour with no compute node and "
+            f"{totals.worst:.2f} CNY at most (.venv/bin/hpc estimate local shows all of it)."
+        )
 
 
 def clean_up() -> None:
