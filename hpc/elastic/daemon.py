@@ -197,7 +197,6 @@ class Daemon:
                 self._down(nodes, reason, hold)
             case Hold(nodes, reason):
                 self._slurm.down(nodes, f"hpc: {reason}")
-                self._state.hold(nodes)
             case Drain(nodes, reason):
                 log.info("drain: %s: %s", folded(nodes), reason)
                 self._state.mark(nodes, reason, None)

@@ -18,7 +18,7 @@ class Mark:
     """Why the daemon took a node out of use, and until when it stays so (None: until it has been powered down).
 
     Attributes:
-        held: Slurm has been told to keep the powered-down node out of use.
+        held: the powered-down node was out of use; if it is not any more, somebody has given it back.
     """
 
     reason: str
@@ -98,11 +98,15 @@ def observe(memory: Memory, nodes: tuple[Node, ...], instances: tuple[Instance, 
         misses=misses,
         jobs={name: job for name, job in memory.jobs.items() if name in requested},
         marks={
-            name: mark
+            name: replace(mark, held=mark.held or _held(by_name[name]))
             for name, mark in memory.marks.items()
             if name in by_name and not _served(mark, by_name[name], now)
         },
     )
+
+
+def _held(node: Node) -> bool:
+    return node.down and node.powered_down
 
 
 def _served(mark: Mark, node: Node, now: datetime) -> bool:

@@ -88,6 +88,8 @@ class State:
                 )
             self._db.executemany("DELETE FROM job WHERE node = ?", [(n,) for n in before.jobs if n not in memory.jobs])
             self._db.executemany("INSERT OR REPLACE INTO job VALUES (?, ?)", jobs)
+            held = [(node,) for node, mark in memory.marks.items() if mark.held and not before.marks[node].held]
+            self._db.executemany("UPDATE mark SET held = 1 WHERE node = ?", held)
             self._db.executemany(
                 "DELETE FROM mark WHERE node = ?", [(n,) for n in before.marks if n not in memory.marks]
             )
@@ -105,14 +107,11 @@ class State:
                 [(node, reason, None if until is None else until.timestamp()) for node in nodes],
             )
 
-    def hold(self, nodes: Iterable[str]) -> None:
-        """Slurm has been told to keep marked nodes out of use."""
-        with self._transaction():
-            self._db.executemany("UPDATE mark SET held = 1 WHERE node = ?", [(node,) for node in nodes])
-
     def unmark(self, nodes: Iterable[str]) -> None:
         """Nodes are in use again."""
         with self._transaction():
+            held = [(n,) for n, mark in memory.marks.items() if mark.held]
+            self._db.executemany("UPDATE mark SET held = 1 WHERE node = ? AND held = 0", held)
             self._db.executemany("DELETE FROM mark WHERE node = ?", [(node,) for node in nodes])
 
     def wait_for(self, nodes: Iterable[str], until: datetime) -> None:
