@@ -110,8 +110,6 @@ class State:
     def unmark(self, nodes: Iterable[str]) -> None:
         """Nodes are in use again."""
         with self._transaction():
-            held = [(n,) for n, mark in memory.marks.items() if mark.held]
-            self._db.executemany("UPDATE mark SET held = 1 WHERE node = ? AND held = 0", held)
             self._db.executemany("DELETE FROM mark WHERE node = ?", [(node,) for node in nodes])
 
     def wait_for(self, nodes: Iterable[str], until: datetime) -> None:

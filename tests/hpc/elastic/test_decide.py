@@ -196,7 +196,7 @@ TABLE: list[tuple[str, list[Step], list[Step]]] = [
         Resume(("mpi-2",))
     ]),
     ("taken over by a user", look(node("DOWN+CLOUD+POWERED_DOWN", "mine"), marks=mark(seconds=0)), []),
-    ("refused, instance still there", look(node("DOWN+CLOUD+POWERED_DOWN", "hpc: no stock"), instance(), marks=mark(seconds=0)), [
+    ("refused, still there", look(node("DOWN+CLOUD+POWERED_DOWN", "hpc: no stock"), instance(), marks=mark(seconds=0)), [
         Terminate(("i-mpi-2",), "its node is powered down")
     ]),
     ("set down, power-down was lost", look(node("DOWN+CLOUD+POWERING_UP", "hpc: no stock"), marks=mark()), [
@@ -420,7 +420,7 @@ def test_it_says_the_same_twice(world: Any) -> None:
 @quick
 @given(worlds())
 def test_after_its_steps_it_has_nothing_to_say(world: Any) -> None:
-    """The steps applied to what Slurm and the cloud show, until both have settled: at most a few rounds, then silence."""
+    """The steps applied to what Slurm and the cloud show, until both have settled: a few rounds, then silence."""
     nodes, instances, memory = world
     for _ in range(6):
         steps = decide(nodes, instances, memory, SETTINGS, NOW)
