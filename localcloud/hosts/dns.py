@@ -5,7 +5,7 @@
 | host name (one label) of a host of the VPC, and the reverse name of its address | the host |
 | `mirrors.cloud.aliyuncs.com`, `mirrors.aliyun.com` | package mirror |
 | domain of a NAS mount target of the VPC | NAS |
-| `ecs.<region>.aliyuncs.com`, `ecs-vpc.<region>...`, `ecs.aliyuncs.com`; `vpc`, `nas`, `ram`, ... likewise | API |
+| `ecs.<region>.aliyuncs.com`, `ecs-<region>...`, `ecs-vpc.<region>...`, `ecs.aliyuncs.com`; `vpc`, ... likewise | API |
 | other names below `aliyuncs.com` | does not exist |
 | anything else | this machine's resolver for hosts with NAT or an elastic IP address, else refused |
 """
@@ -31,7 +31,7 @@ _log = logging.getLogger("localcloud.hosts.dns")
 
 _MIRRORS = frozenset({"mirrors.cloud.aliyuncs.com", "mirrors.aliyun.com"})
 _API = re.compile(
-    r"(ecs|vpc|nas|ram|sts|ess|slb|cms|tag|resourcemanager|business|location(-readonly)?)(-vpc)?(\.[a-z0-9-]+)?\.aliyuncs\.com"
+    r"(ecs|vpc|nas|ram|sts|ess|slb|cms|tag|resourcemanager|business|location(-readonly)?)(-vpc)?([.-][a-z0-9-]+)?\.aliyuncs\.com"
 )
 _TTL_S = 5
 _TIMEOUT_S = 3.0

@@ -34,6 +34,7 @@ def ask(name: str, kind: str = "A", client: str = "10.16.0.5") -> DNSRecord:
         ("1a2b-abc.cn-hangzhou.nas.aliyuncs.com", addresses.NAS),
         ("mirrors.cloud.aliyuncs.com", addresses.MIRROR),
         ("ecs.cn-hangzhou.aliyuncs.com", addresses.API),
+        ("ecs-cn-hangzhou.aliyuncs.com", addresses.API),  # where the ECS SDK for Python goes by itself
         ("ecs-vpc.cn-hangzhou.aliyuncs.com", addresses.API),
         ("ecs.aliyuncs.com", addresses.API),
         ("sts-vpc.cn-hangzhou.aliyuncs.com", addresses.API),
