@@ -49,7 +49,7 @@ class CloudError(Exception):
     """
 
     def __init__(self, code: str, message: str) -> None:
-        super().__init__(f"{code}: {message}")
+        super().__init__(f"{code}: {' '.join(message.split())}")
         self.code = code
         self.failure = classify(code)
 

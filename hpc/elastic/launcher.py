@@ -95,7 +95,8 @@ class Launcher:
         if job is not None and len(nodes) > 1:
             self._submit(self._together, _Group(pool, rows, job, len(rows)), rows[0])
         else:
-            for row in rows:
+            # Small ones first, so that no minute's rate is left a few instances short of a full batch.
+            for row in sorted(rows, key=lambda row: len(row.nodes)):
                 self._submit(self._single, pool, row)
 
     def settle(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 
-#: The rate is counted by the minute.
-WINDOW_S = 60.0
+#: The rate is counted by the minute; a call that takes its time is counted late by as much.
+WINDOW_S = 61.0
 
 
 class Pace:

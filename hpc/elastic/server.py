@@ -41,6 +41,9 @@ class _Request(socketserver.StreamRequestHandler):
             answer: dict[str, object] = {"ok": True}
         except (ValueError, RecursionError, OSError) as error:
             answer = {"ok": False, "error": str(error)[:500]}
+        except Exception as error:
+            log.exception("a message could not be taken")
+            answer = {"ok": False, "error": type(error).__name__}
         try:
             self.wfile.write(json.dumps(answer).encode())
         except OSError as error:

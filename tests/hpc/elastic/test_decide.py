@@ -196,7 +196,7 @@ TABLE: list[tuple[str, list[Step], list[Step]]] = [
         Resume(("mpi-2",))
     ]),
     ("taken over by a user", look(node("DOWN+CLOUD+POWERED_DOWN", "mine"), marks=mark(seconds=0)), []),
-    ("refused, still there", look(node("DOWN+CLOUD+POWERED_DOWN", "hpc: no stock"), instance(), marks=mark(seconds=0)), [
+    ("refused, there", look(node("DOWN+CLOUD+POWERED_DOWN", "hpc: no stock"), instance(), marks=mark(seconds=0)), [
         Terminate(("i-mpi-2",), "its node is powered down")
     ]),
     ("set down, power-down was lost", look(node("DOWN+CLOUD+POWERING_UP", "hpc: no stock"), marks=mark()), [
