@@ -245,6 +245,16 @@ def test_a_missed_describe_of_a_booting_node_buys_no_second_one(cluster: Maker) 
     assert cfd.cloud.bought == 2 and job.running_since
 
 
+def test_a_booting_node_whose_instance_is_gone_is_launched_again(cluster: Maker) -> None:
+    cfd = cluster(resume_timeout=900)
+    cfd.cloud.boot = 60
+    job = cfd.submit(2)
+    cfd.run(20)
+    cfd.cloud.delete([next(i.id for i in cfd.cloud.living.values() if i.name == "mpi-1")])
+    cfd.run(200)
+    assert cfd.cloud.bought == 3 and job.running_since and not job.requeued
+
+
 def test_a_node_whose_instance_is_gone_is_replaced(cluster: Maker) -> None:
     cfd = cluster()
     job = cfd.submit(2, seconds=300)
