@@ -41,8 +41,12 @@ lint: setup ## Formatting, lint and types
 	@$(RUN)/ruff check --quiet .
 	@$(RUN)/mypy
 
+.PHONY: engine
+engine: setup ## Get the Pulumi CLI: find, download or build it (once)
+	@$(RUN)/python -m hpc.engine path >/dev/null || echo "no Pulumi engine: the tests that need it are skipped"
+
 .PHONY: test
-test: lint ## Everything that .ci/run runs
+test: lint engine ## Everything that .ci/run runs
 	@$(RUN)/pytest
 
 .PHONY: bench
