@@ -1,0 +1,16 @@
+"""Entry point of the pack: the engine runs this folder."""
+
+import sys
+from pathlib import Path
+
+# The folder of the pack must not hide modules of the same name; the packages live beside it.
+sys.path[:] = [
+    str(Path(__file__).resolve().parent.parent),
+    *(entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent),
+]
+
+from pulumi_policy import PolicyPack  # noqa: E402
+
+from policies.pack import PACK, policies  # noqa: E402
+
+PolicyPack(name=PACK, policies=policies())

@@ -1,0 +1,182 @@
+"""The pack: each rule as a policy of pulumi-policy, waivers applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date
+from typing import Any
+
+from pulumi_policy import (
+    EnforcementLevel,
+    Policy,
+    PolicyConfigSchema,
+    ReportViolation,
+    ResourceValidationArgs,
+    ResourceValidationPolicy,
+    Severity,
+    StackValidationArgs,
+    StackValidationPolicy,
+)
+
+from hpc.errors import RefusedError
+from hpc.spec.codes import Code
+from policies.adapter import resource_of, stack_of
+from policies.model import Rule, Stack, Violation, check_resource, check_stack
+from policies.registry import BY_NAME, RULES
+from policies.texts import codes, page_of
+from policies.waivers import Waivers, load_waivers
+
+#: Name of the pack, as in PulumiPolicy.yaml.
+PACK = "hpc"
+
+#: Policies beside the rules: what waivers cover, and whether they can be used at all.
+WAIVED = "hpc-waived"
+WAIVERS = "hpc-waivers"
+
+
+def policies(rules: Iterable[Rule] = RULES, today: date | None = None) -> list[Policy]:
+    """All policies of the pack.
+
+    Args:
+        rules: to be registered.
+        today: the day on which waivers count; the machine's own unless given.
+    """
+    problem = ""
+    try:
+        waivers = load_waivers(today or date.today(), BY_NAME.keys())
+    except RefusedError as error:
+        waivers, problem = Waivers(), f"{error.message} (fix: {error.fix})"
+    known = codes()
+    made: list[Policy] = [_policy(rule, known[rule.code], waivers) for rule in rules]
+    if waivers.entries:
+        made += _waived(tuple(rules), known["HPC759"], waivers)
+    if problem:
+        made.append(_broken(known["HPC760"], problem))
+    return made
+
+
+def _policy(rule: Rule, code: Code, waivers: Waivers) -> Policy:
+    schema = {
+        name: {
+            **setting.schema,
+            "description": setting.meaning,
+            **({} if setting.default is None else {"default": setting.default}),
+        }
+        for name, setting in rule.settings.items()
+    }
+    common: dict[str, Any] = {
+        "name": rule.name,
+        "description": f"{code.code} {code.title}",
+        "display_name": code.title,
+        "enforcement_level": EnforcementLevel(rule.level.value),
+        "config_schema": PolicyConfigSchema(schema) if schema else None,
+        "severity": Severity(rule.severity.value),
+        "tags": [code.code],
+        "remediation_steps": code.fix,
+        "url": page_of(rule),
+    }
+    if rule.stack_check:
+
+        def validate_stack(args: StackValidationArgs, report: ReportViolation) -> None:
+            stack = stack_of(args.resources)
+            found = check_stack(rule, stack, args.get_config())
+            _report(report, found, rule, code, waivers, _stack_name(stack))
+
+        return StackValidationPolicy(validate=validate_stack, **common)
+
+    def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
+        if args.resource_type not in rule.types:
+            return
+        found = check_resource(rule, resource_of(args), args.get_config())
+        _report(report, found, rule, code, waivers, _stack_of_urn(args.urn))
+
+    return ResourceValidationPolicy(validate=validate, remediate=_remedy(rule), **common)
+
+
+def _remedy(rule: Rule) -> Callable[[ResourceValidationArgs], Any] | None:
+    if rule.remedy is None:
+        return None
+    remedy = rule.remedy
+
+    def remediate(args: ResourceValidationArgs) -> Mapping[str, Any] | None:
+        if args.resource_type not in rule.types:
+            return None
+        changed = remedy(resource_of(args), rule.configured(args.get_config()))
+        if not changed:
+            return None
+        # The proxy itself goes back, so that inputs that are not known yet stay what they are.
+        props: Any = args.props
+        for key, value in changed.items():
+            props[key] = value
+        return args.props
+
+    return remediate
+
+
+def _report(
+    report: ReportViolation, found: Iterable[Violation], rule: Rule, code: Code, waivers: Waivers, stack: str
+) -> None:
+    for violation in found:
+        if waivers.covering(rule.name, violation, stack):
+            continue
+        text = f"{violation.message} (fix: {code.fix})"
+        if old := waivers.expired_for(rule.name, violation, stack):
+            text += f" [the waiver of {old.owner} ended on {old.expires}]"
+        report(text, violation.urn or None)
+
+
+def _waived(rules: tuple[Rule, ...], code: Code, waivers: Waivers) -> list[Policy]:
+    """Two policies that only tell what is waived, so that it stays in sight. They look only where a waiver points."""
+    named = {one.rule for one in waivers.entries}
+    looked_at = [rule for rule in rules if rule.name in named]
+
+    def tell(report: ReportViolation, rule: Rule, found: Iterable[Violation], stack: str) -> None:
+        for violation in found:
+            if one := waivers.covering(rule.name, violation, stack):
+                text = f"{rule.name}: {violation.message} (waived by {one.owner} until {one.expires}: {one.reason})"
+                report(text, violation.urn or None)
+
+    def resource(args: ResourceValidationArgs, report: ReportViolation) -> None:
+        for rule in looked_at:
+            if args.resource_type in rule.types and rule.checks:
+                tell(report, rule, check_resource(rule, resource_of(args)), _stack_of_urn(args.urn))
+
+    def whole(args: StackValidationArgs, report: ReportViolation) -> None:
+        stack = stack_of(args.resources)
+        for rule in looked_at:
+            tell(report, rule, check_stack(rule, stack), _stack_name(stack))
+
+    common: dict[str, Any] = {
+        "description": f"{code.code} {code.title}",
+        "enforcement_level": EnforcementLevel.ADVISORY,
+        "severity": Severity.LOW,
+        "tags": [code.code],
+        "remediation_steps": code.fix,
+    }
+    return [
+        ResourceValidationPolicy(name=WAIVED, validate=resource, **common),
+        StackValidationPolicy(name=f"{WAIVED}-stack", validate=whole, **common),
+    ]
+
+
+def _broken(code: Code, problem: str) -> Policy:
+    def tell(args: StackValidationArgs, report: ReportViolation) -> None:
+        report(problem, None)
+
+    return StackValidationPolicy(
+        name=WAIVERS,
+        description=f"{code.code} {code.title}",
+        validate=tell,
+        enforcement_level=EnforcementLevel.MANDATORY,
+        severity=Severity.HIGH,
+        tags=[code.code],
+        remediation_steps=code.fix,
+    )
+
+
+def _stack_of_urn(urn: str) -> str:
+    return urn.split("::")[0].rpartition(":")[2]
+
+
+def _stack_name(stack: Stack) -> str:
+    return next((_stack_of_urn(resource.urn) for resource in stack.resources if resource.urn), "")

@@ -1,0 +1,153 @@
+"""Each rule on plain data: what it refuses, what it lets pass, what it makes of inputs that are not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from policy_cases import BAD, GOOD, SOURCES, UNKNOWNS, Case, around, resource, urn
+
+from hpc.cost.model import HOURS_PER_MONTH
+from hpc.spec import names
+from hpc.spec.codes import read_codes
+from policies import kinds
+from policies.model import Resource, Rule, Stack, Violation, check_resource, check_stack
+from policies.props import UNKNOWN, Props
+from policies.registry import BY_NAME, GROUPS, RULES
+from policies.rules import money
+
+
+def said(stack: Stack, rules: Iterable[Rule], config: dict[str, Any]) -> dict[str, list[Violation]]:
+    """What rules say of a stack, by rule."""
+    out = {}
+    for rule in rules:
+        settings = {key: value for key, value in config.items() if key in rule.settings}
+        found = [v for one in stack.resources for v in check_resource(rule, one, settings)]
+        out[rule.name] = found + check_stack(rule, stack, settings)
+    return out
+
+
+def judge(case: Case, rules: Iterable[Rule] = RULES) -> Violation:
+    """The violation that a case is about; fails where there is none."""
+    violations = said(case.stack(), rules, case.config).get(case.rule, [])
+    matching = [violation for violation in violations if case.says in violation.message]
+    assert matching, [violation.message for violation in violations]
+    return matching[0]
+
+
+@pytest.mark.parametrize("case", BAD, ids=str)
+def test_refused(case: Case) -> None:
+    violation = judge(case)
+    assert violation.unverified == violation.message.startswith("could not be verified: ")
+    if violation.urn:
+        assert violation.urn in case.stack().by_urn
+
+
+@pytest.mark.parametrize("case", UNKNOWNS, ids=str)
+def test_unknown_is_never_a_pass(case: Case) -> None:
+    violation = judge(case)
+    assert violation.unverified
+    assert violation.message.startswith("could not be verified: ")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_removing_a_rule_is_noticed(rule: Rule) -> None:
+    cases = [case for case in (*BAD, *UNKNOWNS) if case.rule == rule.name]
+    assert any(case in BAD for case in cases), "no counter-example"
+    assert any(case in UNKNOWNS for case in cases), "no unknown value"
+    others = [one for one in RULES if one is not rule]
+    for case in cases:
+        with pytest.raises(AssertionError):
+            judge(case, others)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_removing_a_check_is_noticed(rule: Rule) -> None:
+    """Each check of a rule with several has a case that only it finds."""
+    if len(rule.checks) < 2:
+        return
+    from dataclasses import replace
+
+    for check in rule.checks:
+        without = replace(rule, checks=tuple(one for one in rule.checks if one is not check))
+        missed = 0
+        for case in (case for case in BAD if case.rule == rule.name):
+            try:
+                judge(case, [without])
+            except AssertionError:
+                missed += 1
+        assert missed, check.__name__
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_good_resources_pass_every_rule(kind: str) -> None:
+    parent = urn(kinds.CLUSTER, "c") if kind in (kinds.INSTANCE, kinds.POOL) else ""
+    subject = resource(kind, "subject", _sources=SOURCES.get(kind, {}), _parent=parent)
+    others: tuple[Resource, ...] = around()
+    if kind == kinds.SCALING_GROUP:
+        source = {"scalingGroupId": (subject.urn,)}
+        others = (*others, resource(kinds.SCALING, "configuration", _sources=source))
+    found = said(Stack((*others, subject)), RULES, {"maxHourly": 1000.0, "maxMonthly": 1_000_000.0})
+    assert {name: violations for name, violations in found.items() if violations} == {}
+
+
+@pytest.mark.parametrize("kind", sorted({kind for rule in RULES for kind in rule.types}))
+def test_no_rule_fails_on_a_resource_without_inputs_or_with_nonsense(kind: str) -> None:
+    keys = {key for values in GOOD.values() for key in values}
+    for value in (
+        {},
+        dict.fromkeys(keys),
+        dict.fromkeys(keys, "nonsense"),
+        dict.fromkeys(keys, 7),
+        {key: [{}] for key in keys},
+    ):
+        subject = Resource(kind, "subject", Props(value), urn(kind, "subject"))
+        for violations in said(Stack((subject,)), RULES, {"maxHourly": 1.0}).values():
+            for violation in violations:
+                assert "failed on it" not in violation.message, violation.message
+
+
+def test_everything_unknown_is_refused_by_every_rule_that_looks_at_it() -> None:
+    for rule in RULES:
+        for kind in rule.types:
+            keys = {key for values in GOOD.values() for key in values} | LATE_KEYS
+            subject = Resource(kind, "subject", Props(dict.fromkeys(keys, UNKNOWN)), urn(kind, "subject"))
+            config = {name: s.default for name, s in rule.settings.items()}
+            config |= {"maxHourly": 1e9, "maxMonthly": 1e9}
+            if rule.name == "hpc-regions":
+                config["allowed"] = ["cn-hangzhou"]
+            found = said(Stack((*around(), subject)), [rule], config)[rule.name]
+            if (rule.name, kind) not in _NOTHING_TO_KNOW:
+                assert found, (rule.name, kind)
+
+
+#: Inputs that good resources do not have.
+LATE_KEYS = {"launchTemplateOverrides", "password", "kmsEncryptedPassword", "vpcId", "prefixListId"}
+
+#: Rules that look at no input of these types, or at nothing but whether there is one.
+_NOTHING_TO_KNOW = {
+    ("hpc-keep-data", kinds.FILE_SYSTEM),
+}
+
+
+def test_secrets_are_not_shown() -> None:
+    subject = resource(kinds.INSTANCE, "subject", password="hunter2", userData="hunter2")
+    for violations in said(Stack((*around(), subject)), RULES, {}).values():
+        assert not any("hunter2" in violation.message for violation in violations)
+
+
+def test_names_codes_and_groups() -> None:
+    codes = {code.code for code in read_codes(Path("policies/codes.toml").resolve())}
+    assert len({rule.name for rule in RULES}) == len(RULES) == len(BY_NAME)
+    assert [rule.code for rule in RULES] == sorted({rule.code for rule in RULES})
+    assert {rule.code for rule in RULES} < codes
+    assert [rule for rules in GROUPS.values() for rule in rules] == list(RULES)
+    for rule in RULES:
+        assert bool(rule.checks) != bool(rule.stack_check)
+
+
+def test_copies_of_what_the_pack_does_not_import() -> None:
+    assert (kinds.TAG_CLUSTER, kinds.TAG_ROLE, kinds.TAG_POOL) == (names.TAG_CLUSTER, names.TAG_ROLE, names.TAG_POOL)
+    assert money.HOURS_PER_MONTH == HOURS_PER_MONTH
