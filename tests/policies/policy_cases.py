@@ -177,12 +177,12 @@ class Case:
     def __str__(self) -> str:
         return f"{self.rule}-{self.kind.rpartition(':')[2]}-{','.join(self.changes)}"
 
-    def subject(self) -> Resource:
+    def subject(self, name: str = "subject") -> Resource:
         changes = dict(self.changes)
         changes.setdefault("_sources", SOURCES.get(self.kind, {}))
         if self.kind in (kinds.INSTANCE, kinds.POOL):
             changes.setdefault("_parent", urn(kinds.CLUSTER, "c"))
-        return resource(self.kind, "subject", **changes)
+        return resource(self.kind, name, **changes)
 
     def stack(self) -> Stack:
         return Stack((*around(), *self.others, self.subject()))
