@@ -257,7 +257,8 @@ class LaunchTemplate(Resource):
     def _settings(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         disk = inputs.get("systemDisk") or {}
         return {
-            **{api: inputs.get(name) for name, api in self._PLAIN.items()},
+            # The real provider leaves out what is zero.
+            **{api: inputs.get(name) or None for name, api in self._PLAIN.items()},
             "SecurityGroupIds": inputs.get("securityGroupIds"),
             "UserData": user_data_parameter(inputs.get("userData") or inputs.get("userdata")),
             "SystemDisk": {api: disk.get(name) for name, api in self._DISK.items()},

@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from localcloud.providers.client import Cloud, CloudError
-from localcloud.providers.resources.base import Resource
+from localcloud.providers.resources.base import Resource, tag_parameters
+
+
+def _set_tags(cloud: Cloud, kind: str, name: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+    """Make the tags of a role or policy what `new` says; RAM names its resources instead of giving them ids."""
+    where = {"ResourceType": kind, "ResourceNames": [name]}
+    if gone := sorted(set(old) - set(new)):
+        cloud.call("ram", "UntagResources", {**where, "TagKeys": gone})
+    if changed := {key: value for key, value in new.items() if old.get(key) != value}:
+        cloud.call("ram", "TagResources", {**where, "Tag": tag_parameters(changed)})
 
 
 class Role(Resource):
@@ -28,6 +37,7 @@ class Role(Resource):
                 "MaxSessionDuration": inputs.get("maxSessionDuration"),
             },
         )
+        _set_tags(cloud, "role", str(name), {}, inputs.get("tags") or {})
         return str(name)
 
     def read(self, cloud: Cloud, identity: str) -> dict[str, Any] | None:
@@ -60,6 +70,7 @@ class Role(Resource):
                 "NewMaxSessionDuration": new.get("maxSessionDuration"),
             },
         )
+        _set_tags(cloud, "role", identity, old.get("tags") or {}, new.get("tags") or {})
 
     def delete(self, cloud: Cloud, identity: str) -> None:
         """DeleteRole."""
@@ -87,6 +98,7 @@ class Policy(Resource):
                 "Description": inputs.get("description"),
             },
         )
+        _set_tags(cloud, "policy", str(name), {}, inputs.get("tags") or {})
         return str(name)
 
     def read(self, cloud: Cloud, identity: str) -> dict[str, Any] | None:
@@ -111,6 +123,9 @@ class Policy(Resource):
 
     def update(self, cloud: Cloud, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         """CreatePolicyVersion as the new default; a policy has at most five versions, so the old default goes."""
+        _set_tags(cloud, "policy", identity, old.get("tags") or {}, new.get("tags") or {})
+        if all(old.get(name) == new.get(name) for name in ("policyDocument", "document")):
+            return
         before = cloud.call("ram", "GetPolicy", {"PolicyName": identity, "PolicyType": "Custom"})
         cloud.call(
             "ram",
