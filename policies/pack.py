@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 from pulumi_policy import (
@@ -20,7 +20,7 @@ from pulumi_policy import (
 
 from hpc.errors import RefusedError
 from hpc.spec.codes import Code
-from policies.adapter import resource_of, stack_of
+from policies.adapter import Seen, resource_of
 from policies.model import Rule, Stack, Violation, check_resource, check_stack
 from policies.registry import BY_NAME, RULES
 from policies.texts import codes, page_of
@@ -33,29 +33,45 @@ PACK = "hpc"
 WAIVED = "hpc-waived"
 WAIVERS = "hpc-waivers"
 
+#: The policy that comes first and says nothing: it keeps the inputs of all resources.
+INPUTS = "hpc-inputs"
+
 
 def policies(rules: Iterable[Rule] = RULES, today: date | None = None) -> list[Policy]:
     """All policies of the pack.
 
     Args:
         rules: to be registered.
-        today: the day on which waivers count; the machine's own unless given.
+        today: the day on which waivers count; today in UTC unless given.
     """
     problem = ""
     try:
-        waivers = load_waivers(today or date.today(), BY_NAME.keys())
+        waivers = load_waivers(today or datetime.now(UTC).date(), BY_NAME.keys())
     except RefusedError as error:
         waivers, problem = Waivers(), f"{error.message} (fix: {error.fix})"
     known = codes()
-    made: list[Policy] = [_policy(rule, known[rule.code], waivers) for rule in rules]
+    rules, seen = tuple(rules), Seen()
+    made: list[Policy] = [_inputs(seen), *(_policy(rule, known[rule.code], waivers, seen) for rule in rules)]
     if waivers.entries:
-        made += _waived(tuple(rules), known["HPC759"], waivers)
+        made += _waived(rules, known["HPC759"], waivers, seen)
     if problem:
         made.append(_broken(known["HPC760"], problem))
     return made
 
 
-def _policy(rule: Rule, code: Code, waivers: Waivers) -> Policy:
+def _inputs(seen: Seen) -> Policy:
+    def look(args: ResourceValidationArgs, report: ReportViolation) -> None:
+        seen.take(args)
+
+    return ResourceValidationPolicy(
+        name=INPUTS,
+        description="Keeps the inputs of resources for the rules about the whole stack; it never reports anything",
+        validate=look,
+        enforcement_level=EnforcementLevel.MANDATORY,
+    )
+
+
+def _policy(rule: Rule, code: Code, waivers: Waivers, seen: Seen) -> Policy:
     schema = {
         name: {
             **setting.schema,
@@ -78,7 +94,7 @@ def _policy(rule: Rule, code: Code, waivers: Waivers) -> Policy:
     if rule.stack_check:
 
         def validate_stack(args: StackValidationArgs, report: ReportViolation) -> None:
-            stack = stack_of(args.resources)
+            stack = seen.stack(args.resources)
             found = check_stack(rule, stack, args.get_config())
             _report(report, found, rule, code, waivers, _stack_name(stack))
 
@@ -87,7 +103,7 @@ def _policy(rule: Rule, code: Code, waivers: Waivers) -> Policy:
     def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
         if args.resource_type not in rule.types:
             return
-        found = check_resource(rule, resource_of(args), args.get_config())
+        found = check_resource(rule, seen.resource(args), args.get_config())
         _report(report, found, rule, code, waivers, _stack_of_urn(args.urn))
 
     return ResourceValidationPolicy(validate=validate, remediate=_remedy(rule), **common)
@@ -125,7 +141,7 @@ def _report(
         report(text, violation.urn or None)
 
 
-def _waived(rules: tuple[Rule, ...], code: Code, waivers: Waivers) -> list[Policy]:
+def _waived(rules: tuple[Rule, ...], code: Code, waivers: Waivers, seen: Seen) -> list[Policy]:
     """Two policies that only tell what is waived, so that it stays in sight. They look only where a waiver points."""
     named = {one.rule for one in waivers.entries}
     looked_at = [rule for rule in rules if rule.name in named]
@@ -139,10 +155,10 @@ def _waived(rules: tuple[Rule, ...], code: Code, waivers: Waivers) -> list[Polic
     def resource(args: ResourceValidationArgs, report: ReportViolation) -> None:
         for rule in looked_at:
             if args.resource_type in rule.types and rule.checks:
-                tell(report, rule, check_resource(rule, resource_of(args)), _stack_of_urn(args.urn))
+                tell(report, rule, check_resource(rule, seen.resource(args)), _stack_of_urn(args.urn))
 
     def whole(args: StackValidationArgs, report: ReportViolation) -> None:
-        stack = stack_of(args.resources)
+        stack = seen.stack(args.resources)
         for rule in looked_at:
             tell(report, rule, check_stack(rule, stack), _stack_name(stack))
 

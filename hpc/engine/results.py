@@ -84,6 +84,7 @@ class RunResult:
         diagnostics: warnings and errors.
         outputs: stack outputs with secrets masked (up only).
         seconds: duration in s.
+        packs: names of the policy packs that ran.
     """
 
     kind: str
@@ -93,6 +94,7 @@ class RunResult:
     diagnostics: tuple[Diagnostic, ...]
     outputs: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    packs: tuple[str, ...] = ()
 
     def count(self, *operations: str) -> int:
         """Number of resources with one of these operations."""
@@ -118,6 +120,7 @@ class EventFolder:
         self._changes: dict[str, Change] = {}
         self._policies: list[PolicyViolation] = []
         self._diagnostics: list[Diagnostic] = []
+        self._packs: tuple[str, ...] = ()
 
     def add(self, event: EngineEvent) -> None:
         """Take one event of the engine."""
@@ -137,6 +140,9 @@ class EventFolder:
                     could_not_run="can't run policy" in message,
                 )
             )
+        if summary := event.summary_event:
+            # Of a pack in a folder the engine says "name|local|folder".
+            self._packs = tuple(name.split("|")[0] for name in summary.policy_packs or ())
         if (told := event.diagnostic_event) and not told.ephemeral and (message := clean(told.message)):
             self._diagnostics.append(Diagnostic(told.severity.split("#")[0], told.urn or "", message))
 
@@ -166,4 +172,5 @@ class EventFolder:
             tuple(self._diagnostics),
             outputs,
             seconds,
+            self._packs,
         )

@@ -1,0 +1,138 @@
+"""Previewing a stack with the policy pack, from its file to a report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpc.checks import Checked, check_stack_file
+from hpc.errors import HpcError
+from hpc.findings import has_errors
+from hpc.paths import PROJECT_ROOT
+from hpc.preview.environment import Environment, environment_of
+from hpc.preview.gate import could_not_run, report
+from hpc.preview.model import Base, Report, base_of, base_of_state
+from policies.registry import BY_NAME
+from policies.waivers import Waivers, load_waivers
+
+if TYPE_CHECKING:
+    from hpc.deploy.session import Session
+    from hpc.engine.project import OnEvent
+
+#: The pack as a program, which engines without a language host run, too.
+PACK_PROGRAM = PROJECT_ROOT / "policies" / "analyzer"
+
+#: What `base` says for the stack as it is deployed.
+DEPLOYED = "deployed"
+
+
+def preview_session(session: Session, *, base: Base | None = None, drift: bool = False) -> Report:
+    """Preview a stack that is open: what `hpc preview` reports and what `hpc up` has to pass.
+
+    Args:
+        session: the stack.
+        base: what the price is compared with; the deployed stack's own figures unless given.
+        drift: also look at what differs from the cloud.
+
+    Raises:
+        RefusedError: the rules' settings or the waivers cannot be used.
+    """
+    environment, waivers = _rules(session.stack)
+    found = session.deployment.refresh(preview_only=True) if drift else None
+    result = session.deployment.preview(policy_packs=[PACK_PROGRAM], policy_configs=[environment.file])
+    file = session.deployment.workspace.stack_file
+    return _report(
+        session.stack,
+        file,
+        environment,
+        lambda: report(
+            result,
+            session.checked,
+            base or base_of_state(session.deployment.export()),
+            stack=session.stack,
+            levels=environment.levels,
+            waivers=waivers,
+            drift=found,
+        ),
+    )
+
+
+def preview_stack(
+    file: Path,
+    *,
+    base: str = DEPLOYED,
+    drift: bool = False,
+    progress: Callable[[str], None] = lambda line: None,
+    on_event: OnEvent = lambda event: None,
+    hosts: bool | None = None,
+) -> Report:
+    """Preview a stack from its file. What goes wrong on the way is in the report, too.
+
+    Args:
+        file: the stack file.
+        base: `deployed`, or the path of a stack file, such as another branch's.
+        drift: also look at what differs from the cloud.
+        progress: gets lines for the user.
+        on_event: gets the engine's events.
+        hosts: for the local cloud: real hosts or API only; None takes hosts where the machine can have them.
+    """
+    from hpc.deploy.session import open_session, stack_name
+
+    stack = stack_name(file)
+    try:
+        before = None if base == DEPLOYED else _base_of_file(Path(base))
+        checked = check_stack_file(file)
+        if has_errors(checked.findings):
+            # The program would refuse it too, but only after the engine and the plugins have been got.
+            return _refused_by_checks(stack, file, checked, before)
+        with open_session(file, progress=progress, on_event=on_event, hosts=hosts) as session:
+            return preview_session(session, base=before, drift=drift)
+    except HpcError as error:
+        return replace(
+            could_not_run(error.code, error.message, error.fix, stack=stack, stack_file=_shown(file)),
+            pages=pages_address(os.environ),
+        )
+
+
+def _refused_by_checks(stack: str, file: Path, checked: Checked, base: Base | None) -> Report:
+    environment, _ = _rules(stack)
+    return _report(stack, file, environment, lambda: report(None, checked, base, levels=environment.levels))
+
+
+def _rules(stack: str) -> tuple[Environment, Waivers]:
+    return environment_of(stack), load_waivers(datetime.now(UTC).date(), BY_NAME.keys())
+
+
+def _report(stack: str, file: Path, environment: Environment, make: Callable[[], Report]) -> Report:
+    return replace(
+        make(),
+        stack=stack,
+        stack_file=_shown(file),
+        environment=_shown(environment.file),
+        notes=(environment.note,) if environment.note else (),
+        pages=pages_address(os.environ),
+    )
+
+
+def _base_of_file(file: Path) -> Base | None:
+    checked = check_stack_file(file)
+    return base_of(checked.estimate, file.name) if checked.estimate else None
+
+
+def _shown(file: Path) -> str:
+    """A path as it stands in the repository."""
+    resolved = file.resolve()
+    return resolved.relative_to(PROJECT_ROOT).as_posix() if resolved.is_relative_to(PROJECT_ROOT) else file.name
+
+
+def pages_address(environment: Mapping[str, str]) -> str:
+    """Address below which the code hosting site shows files of the commit, from the variables of its runners."""
+    if site := environment.get("GITHUB_SERVER_URL"):
+        return f"{site}/{environment.get('GITHUB_REPOSITORY', '')}/blob/{environment.get('GITHUB_SHA', 'main')}"
+    if project := environment.get("CI_PROJECT_URL"):
+        return f"{project}/-/blob/{environment.get('CI_COMMIT_SHA', 'main')}"
+    return ""
