@@ -123,8 +123,8 @@ def _from_finding(finding: Finding) -> Issue:
         refuses=finding.severity is Severity.ERROR,
         severity=str(finding.severity),
         title=_title(finding.code),
-        message=f"{finding.path or 'cluster'}{value}: {finding.message}",
-        fix=finding.fix,
+        message=_printable(f"{finding.path or 'cluster'}{value}: {finding.message}"),
+        fix=_printable(finding.fix),
         path=finding.path,
         page=_page(finding.code),
     )
@@ -143,7 +143,7 @@ def _from_violation(violation: PolicyViolation, levels: Mapping[str, str], check
         return Issue(
             "HPC782", violation.policy, refuses, severity, title, violation.message, fix, resource, urn, path, page
         )
-    text = violation.message
+    text = _printable(violation.message)
     code = "HPC783"
     if match := _CODE.match(text):
         code, text = match[1], text[match.end() :]
@@ -209,7 +209,7 @@ def _failures(result: RunResult | None, packs: Collection[str]) -> Iterator[Issu
 
 
 def _failure(code: str, message: str) -> Issue:
-    return Issue(code, code, False, "error", _title(code), message, _fix(code), page=_page(code))
+    return Issue(code, code, False, "error", _title(code), _printable(message), _fix(code), page=_page(code))
 
 
 def _reasons(refusing: list[Issue], failed: list[Issue]) -> Iterator[str]:
@@ -251,6 +251,11 @@ def _price(estimate: Estimate | None, base: Estimate | Base | None) -> Price | N
     total = difference(before.totals, after.totals) if before else None
     rows.append(PriceRow("total", before.totals if before else None, after.totals, total))
     return Price(before.label if before else "", tuple(rows), estimate.complete)
+
+
+def _printable(text: str) -> str:
+    """Text without what would steer a terminal or break a document."""
+    return "".join(char for char in text if char.isprintable() or char == "\n")
 
 
 def _title(code: str) -> str:

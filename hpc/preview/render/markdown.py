@@ -15,7 +15,7 @@ _TITLE = {Verdict.PASSED: "passed", Verdict.REFUSED: "refused", Verdict.COULD_NO
 #: Most rows of a list; comments end at 65,536 characters on GitHub.
 _ROWS = 60
 _LONGEST = 60_000
-_SPECIAL = re.compile(r"([\\`*_\[\]#|<>~])")
+_SPECIAL = re.compile(r"([\\`*_\[\]#|~])")
 
 
 def marker(stack: str) -> str:
@@ -160,7 +160,8 @@ def _plain(text: str) -> str:
     """Text that means nothing to Markdown, HTML or mentions; values of the stack file come through here."""
     flat = " ".join(text.split())
     # An @ that is followed by a letter would notify somebody.
-    return _SPECIAL.sub(r"\\\1", flat).replace("&", "&amp;").replace("@", "&#64;")
+    safe = flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _SPECIAL.sub(r"\\\1", safe).replace("@", "&commat;")
 
 
 def _code(text: str) -> str:
