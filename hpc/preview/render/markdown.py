@@ -20,7 +20,7 @@ _SPECIAL = re.compile(r"([\\`*_\[\]#|~])")
 
 def marker(stack: str) -> str:
     """First line of the comment for a stack."""
-    return f"<!-- hpc-preview:{re.sub(r'[^A-Za-z0-9._-]', '-', stack)} -->"
+    return f"<!-- hpc-preview:{re.sub(r'[^A-Za-z0-9._]+', '-', stack)} -->"
 
 
 def as_markdown(report: Report) -> str:

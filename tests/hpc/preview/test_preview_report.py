@@ -269,7 +269,7 @@ def test_markdown_is_edited_in_place_and_cannot_be_broken_out_of(full: Report) -
     assert "### Drift" in text and "### Waived" in text
     for line in (line for line in lines if line.startswith("| ")):
         assert line.count("|") == 8, line
-    assert marker("a --> b\n") == "<!-- hpc-preview:a----b- -->"
+    assert marker("a --> b\n") == "<!-- hpc-preview:a-b- -->"
 
 
 def test_markdown_links_to_pages_where_it_knows_the_site(full: Report) -> None:
