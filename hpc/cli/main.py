@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import typer
 
-from hpc.cli import catalog, cluster, demo, doctor, local, plan, validate
+from hpc.cli import catalog, cluster, demo, doctor, local, plan, preview, validate
 from hpc.cli.output import err, print_error
 from hpc.errors import CannotRunError, HpcError
 from hpc.paths import state_dir
@@ -37,7 +37,7 @@ def _common(
     pass
 
 
-for module in (validate, plan, catalog, cluster, local, demo, doctor):
+for module in (validate, plan, preview, catalog, cluster, local, demo, doctor):
     module.register(app)
 
 

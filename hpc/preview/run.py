@@ -22,6 +22,7 @@ from policies.waivers import Waivers, load_waivers
 if TYPE_CHECKING:
     from hpc.deploy.session import Session
     from hpc.engine.project import OnEvent
+    from hpc.engine.results import RunResult
 
 #: The pack as a program, which engines without a language host run, too.
 PACK_PROGRAM = PROJECT_ROOT / "policies" / "analyzer"
@@ -41,23 +42,18 @@ def preview_session(session: Session, *, base: Base | None = None, drift: bool =
     Raises:
         RefusedError: the rules' settings or the waivers cannot be used.
     """
-    environment, waivers = _rules(session.stack)
+    environment, waivers = rules_of(session.stack)
     found = session.deployment.refresh(preview_only=True) if drift else None
     result = session.deployment.preview(policy_packs=[PACK_PROGRAM], policy_configs=[environment.file])
-    file = session.deployment.workspace.stack_file
-    return _report(
+    return finished_report(
         session.stack,
-        file,
+        session.deployment.workspace.stack_file,
         environment,
-        lambda: report(
-            result,
-            session.checked,
-            base or base_of_state(session.deployment.export()),
-            stack=session.stack,
-            levels=environment.levels,
-            waivers=waivers,
-            drift=found,
-        ),
+        result,
+        session.checked,
+        base=base or base_of_state(session.deployment.export()),
+        waivers=waivers,
+        drift=found,
     )
 
 
@@ -66,6 +62,7 @@ def preview_stack(
     *,
     base: str = DEPLOYED,
     drift: bool = False,
+    deployed: bool = False,
     progress: Callable[[str], None] = lambda line: None,
     on_event: OnEvent = lambda event: None,
     hosts: bool | None = None,
@@ -76,6 +73,7 @@ def preview_stack(
         file: the stack file.
         base: `deployed`, or the path of a stack file, such as another branch's.
         drift: also look at what differs from the cloud.
+        deployed: judge the deployed state instead of what the stack file would make of it.
         progress: gets lines for the user.
         on_event: gets the engine's events.
         hosts: for the local cloud: real hosts or API only; None takes hosts where the machine can have them.
@@ -86,10 +84,14 @@ def preview_stack(
     try:
         before = None if base == DEPLOYED else _base_of_file(Path(base))
         checked = check_stack_file(file)
-        if has_errors(checked.findings):
+        if has_errors(checked.findings) and not deployed:
             # The program would refuse it too, but only after the engine and the plugins have been got.
-            return _refused_by_checks(stack, file, checked, before)
-        with open_session(file, progress=progress, on_event=on_event, hosts=hosts) as session:
+            return finished_report(stack, file, rules_of(stack)[0], None, checked, base=before)
+        with open_session(file, progress=progress, on_event=on_event, hosts=hosts, check=not deployed) as session:
+            if deployed:
+                from hpc.preview.deployed import analyze_session
+
+                return analyze_session(session, drift=drift)
             return preview_session(session, base=before, drift=drift)
     except HpcError as error:
         return replace(
@@ -98,24 +100,40 @@ def preview_stack(
         )
 
 
-def _refused_by_checks(stack: str, file: Path, checked: Checked, base: Base | None) -> Report:
-    environment, _ = _rules(stack)
-    return _report(stack, file, environment, lambda: report(None, checked, base, levels=environment.levels))
+def rules_of(stack: str) -> tuple[Environment, Waivers]:
+    """Settings of the rules for a stack, and the waivers as they count today (UTC).
 
-
-def _rules(stack: str) -> tuple[Environment, Waivers]:
+    Raises:
+        RefusedError: one of them cannot be used.
+    """
     return environment_of(stack), load_waivers(datetime.now(UTC).date(), BY_NAME.keys())
 
 
-def _report(stack: str, file: Path, environment: Environment, make: Callable[[], Report]) -> Report:
-    return replace(
-        make(),
+def finished_report(
+    stack: str,
+    file: Path,
+    environment: Environment,
+    result: RunResult | None,
+    checked: Checked,
+    *,
+    base: Base | None = None,
+    waivers: Waivers | None = None,
+    drift: RunResult | None = None,
+) -> Report:
+    """The report of a run, with all that is known of its surroundings."""
+    made = report(
+        result,
+        checked,
+        base,
         stack=stack,
         stack_file=_shown(file),
+        levels=environment.levels,
+        waivers=waivers,
+        drift=drift,
         environment=_shown(environment.file),
         notes=(environment.note,) if environment.note else (),
-        pages=pages_address(os.environ),
     )
+    return replace(made, pages=pages_address(os.environ))
 
 
 def _base_of_file(file: Path) -> Base | None:
