@@ -21,7 +21,7 @@ from pulumi_policy import (
 from hpc.errors import RefusedError
 from hpc.spec.codes import Code
 from policies.adapter import Seen, resource_of
-from policies.model import Rule, Stack, Violation, check_resource, check_stack
+from policies.model import Rule, Violation, check_resource, check_stack
 from policies.registry import BY_NAME, RULES
 from policies.texts import codes, page_of
 from policies.waivers import Waivers, load_waivers
@@ -32,6 +32,9 @@ PACK = "hpc"
 #: Policies beside the rules: what waivers cover, and whether they can be used at all.
 WAIVED = "hpc-waived"
 WAIVERS = "hpc-waivers"
+
+#: Subject of what rules say of the whole stack; no URN is so short.
+_STACK = "stack"
 
 #: The policy that comes first and says nothing: it keeps the inputs of all resources.
 INPUTS = "hpc-inputs"
@@ -50,10 +53,10 @@ def policies(rules: Iterable[Rule] = RULES, today: date | None = None) -> list[P
     except RefusedError as error:
         waivers, problem = Waivers(), f"{error.message} (fix: {error.fix})"
     known = codes()
-    rules, seen = tuple(rules), Seen()
-    made: list[Policy] = [_inputs(seen), *(_policy(rule, known[rule.code], waivers, seen) for rule in rules)]
+    rules, seen, waived = tuple(rules), Seen(), _Waived()
+    made: list[Policy] = [_inputs(seen), *(_policy(rule, known[rule.code], waivers, seen, waived) for rule in rules)]
     if waivers.entries:
-        made += _waived(rules, known["HPC759"], waivers, seen)
+        made += _waiving(known["HPC759"], waived)
     if problem:
         made.append(_broken(known["HPC760"], problem))
     return made
@@ -71,7 +74,7 @@ def _inputs(seen: Seen) -> Policy:
     )
 
 
-def _policy(rule: Rule, code: Code, waivers: Waivers, seen: Seen) -> Policy:
+def _policy(rule: Rule, code: Code, waivers: Waivers, seen: Seen, waived: _Waived) -> Policy:
     schema = {
         name: {
             **setting.schema,
@@ -91,12 +94,25 @@ def _policy(rule: Rule, code: Code, waivers: Waivers, seen: Seen) -> Policy:
         "remediation_steps": code.fix,
         "url": page_of(rule),
     }
+
+    def say(violation: Violation, report: ReportViolation, stack: str, subject: str) -> None:
+        if one := waivers.covering(rule.name, violation, stack):
+            text = f"{rule.name}: {violation.message} (waived by {one.owner} until {one.expires}: {one.reason})"
+            waived.add(subject, text, violation.urn)
+            return
+        text = f"{violation.message} (fix: {code.fix})"
+        if old := waivers.expired_for(rule.name, violation, stack):
+            text += f" [the waiver of {old.owner} ended on {old.expires}]"
+        report(text, violation.urn or None)
+
     if rule.stack_check:
 
         def validate_stack(args: StackValidationArgs, report: ReportViolation) -> None:
             stack = seen.stack(args.resources)
             found = check_stack(rule, stack, args.get_config())
-            _report(report, found, rule, code, waivers, _stack_name(stack))
+            name = next((_stack_of_urn(one.urn) for one in stack.resources if one.urn), "")
+            for violation in found:
+                say(violation, report, name, _STACK)
 
         return StackValidationPolicy(validate=validate_stack, **common)
 
@@ -104,7 +120,8 @@ def _policy(rule: Rule, code: Code, waivers: Waivers, seen: Seen) -> Policy:
         if args.resource_type not in rule.types:
             return
         found = check_resource(rule, seen.resource(args), args.get_config())
-        _report(report, found, rule, code, waivers, _stack_of_urn(args.urn))
+        for violation in found:
+            say(violation, report, _stack_of_urn(args.urn), args.urn)
 
     return ResourceValidationPolicy(validate=validate, remediate=_remedy(rule), **common)
 
@@ -129,38 +146,32 @@ def _remedy(rule: Rule) -> Callable[[ResourceValidationArgs], Any] | None:
     return remediate
 
 
-def _report(
-    report: ReportViolation, found: Iterable[Violation], rule: Rule, code: Code, waivers: Waivers, stack: str
-) -> None:
-    for violation in found:
-        if waivers.covering(rule.name, violation, stack):
-            continue
-        text = f"{violation.message} (fix: {code.fix})"
-        if old := waivers.expired_for(rule.name, violation, stack):
-            text += f" [the waiver of {old.owner} ended on {old.expires}]"
-        report(text, violation.urn or None)
+class _Waived:
+    """What waivers covered in the run of the rules that is going on, for the policies that tell it.
+
+    The engine runs the policies of a resource, and later those of the stack, in the order of the pack, so that the
+    policies that tell come after the rules.
+    """
+
+    def __init__(self) -> None:
+        self._texts: dict[str, list[tuple[str, str]]] = {}
+
+    def add(self, subject: str, text: str, urn: str) -> None:
+        self._texts.setdefault(subject, []).append((text, urn))
+
+    def tell(self, subject: str, report: ReportViolation) -> None:
+        for text, urn in self._texts.pop(subject, ()):
+            report(text, urn or None)
 
 
-def _waived(rules: tuple[Rule, ...], code: Code, waivers: Waivers, seen: Seen) -> list[Policy]:
-    """Two policies that only tell what is waived, so that it stays in sight. They look only where a waiver points."""
-    named = {one.rule for one in waivers.entries}
-    looked_at = [rule for rule in rules if rule.name in named]
-
-    def tell(report: ReportViolation, rule: Rule, found: Iterable[Violation], stack: str) -> None:
-        for violation in found:
-            if one := waivers.covering(rule.name, violation, stack):
-                text = f"{rule.name}: {violation.message} (waived by {one.owner} until {one.expires}: {one.reason})"
-                report(text, violation.urn or None)
+def _waiving(code: Code, waived: _Waived) -> list[Policy]:
+    """Two policies that only tell what is waived, so that it stays in sight."""
 
     def resource(args: ResourceValidationArgs, report: ReportViolation) -> None:
-        for rule in looked_at:
-            if args.resource_type in rule.types and rule.checks:
-                tell(report, rule, check_resource(rule, seen.resource(args)), _stack_of_urn(args.urn))
+        waived.tell(args.urn, report)
 
     def whole(args: StackValidationArgs, report: ReportViolation) -> None:
-        stack = seen.stack(args.resources)
-        for rule in looked_at:
-            tell(report, rule, check_stack(rule, stack), _stack_name(stack))
+        waived.tell(_STACK, report)
 
     common: dict[str, Any] = {
         "description": f"{code.code} {code.title}",
@@ -192,7 +203,3 @@ def _broken(code: Code, problem: str) -> Policy:
 
 def _stack_of_urn(urn: str) -> str:
     return urn.split("::")[0].rpartition(":")[2]
-
-
-def _stack_name(stack: Stack) -> str:
-    return next((_stack_of_urn(resource.urn) for resource in stack.resources if resource.urn), "")

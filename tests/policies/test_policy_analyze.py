@@ -149,6 +149,13 @@ def test_waivers(engine: Path, tmp_path: Path) -> None:
     assert (waived.exit_code, waived.rules("advisory")) == (0, {"hpc-waived"}), waived.text
     assert "waived by ops@example.com until 9999-01-01: licence server" in waived.messages("hpc-waived")[0]
 
+    folder = tmp_path / "budget"
+    folder.mkdir()
+    budget = copy_of_pack(folder, [waiver(rule="hpc-budget-hour", resource="stack")])
+    over = analyze(good_state(), folder, {"hpc-budget-hour": {"maxHourly": 1}}, budget)
+    assert (over.exit_code, over.rules("advisory")) == (0, {"hpc-waived-stack"}), over.text
+    assert "hpc-budget-hour: the worst hour is" in over.messages("hpc-waived-stack")[0]
+
     expired = run([waiver(expires=datetime.date(2020, 1, 1))])
     assert (expired.exit_code, expired.rules()) == (1, {"hpc-port-range-width"})
     assert "the waiver of ops@example.com ended on 2020-01-01" in expired.messages("hpc-port-range-width")[0]
@@ -167,3 +174,8 @@ def test_pack_says_what_it_is(engine: Path, tmp_path: Path) -> None:
     result = analyze(good_state(), tmp_path)
     assert '"hpc":"0.1.0"' in result.text.replace(" ", "")
     assert len(RULES) == 29
+
+
+def test_unknown_names_in_the_settings_are_not_refused_by_the_engine(engine: Path, tmp_path: Path) -> None:
+    """Why hpc.preview.environment refuses them."""
+    assert analyze(good_state(), tmp_path, {"hpc-port-range-wdth": "disabled"}).exit_code == 0
