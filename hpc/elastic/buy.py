@@ -8,8 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from hpc.elastic import budget
 from hpc.elastic.ecs import CloudError
 from hpc.elastic.failures import Failure
+from hpc.elastic.guard import Guard
 from hpc.elastic.hostlists import folded
 from hpc.elastic.launch import Batch, Candidate, batches, candidates
 from hpc.elastic.pace import Pace
@@ -51,6 +53,7 @@ class Buyer:
         settings: of the cluster.
         cloud: where to buy.
         state: where calls are written down.
+        guard: keeps to the caps of the budget.
         clock: the time in UTC.
         sleep: waits; tests pass their own.
     """
@@ -60,31 +63,45 @@ class Buyer:
         settings: Settings,
         cloud: Provider,
         state: State,
+        guard: Guard,
         clock: Callable[[], datetime],
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._settings, self._cloud, self._state, self._clock, self._sleep = settings, cloud, state, clock, sleep
+        self._guard = guard
         self._pace = Pace(settings.launch_rate)
 
-    def buy(self, pool: PoolSettings, row: Batch, together: int = 0) -> Outcome:
+    def buy(self, pool: PoolSettings, row: Batch, together: int = 0, company: tuple[str, ...] = ()) -> Outcome:
         """Try the ways to buy a batch one after the other.
 
         Args:
             together: how many nodes, these among them, are of use only together; a call that gets less than it asks for
                 is of no use then. 0: each node is of use by itself.
+            company: those nodes, where this batch goes ahead of them: the budget has to have room for all.
         """
         left = row.nodes
         ids: list[str] = []
         reason, hold = "every instance type of the pool was sold out a short time ago", self._settings.cooldown
         for candidate in candidates(pool, self._state.cooldowns(self._clock()), self._clock(), max(together, 1)):
             for part in batches(pool.name, left):
-                got, failure = self._call(pool, part, candidate, len(part.nodes) if together else 1)
+                each = budget.load(pool, candidate.type, candidate.charge)
+                count, over = self._guard.reserve(company or part.nodes, each, whole=together > 0)
+                if not count:
+                    reason = f"{Failure.BUDGET.value}: {candidate}: {over}"
+                    break
+                asked = part if together else Batch(part.pool, part.nodes[:count])
+                got, failure = self._call(pool, asked, candidate, len(asked.nodes) if together else 1)
+                if not together:
+                    self._guard.release(asked.nodes[len(got) :])
                 ids += got
                 bought = set(part.nodes[: len(got)])
                 left = tuple(node for node in left if node not in bought)
                 kind = failure.failure if failure else Failure.STOCK
                 if failure is None and len(got) == len(part.nodes):
                     continue
+                if failure is None and len(got) == len(asked.nodes):
+                    reason = f"{Failure.BUDGET.value}: {candidate}: {over}"
+                    break
                 reason = f"{kind.value}: {candidate}" + (f": {failure.code}" if failure else "")
                 if kind is Failure.STOCK:
                     until = self._clock() + timedelta(seconds=self._settings.cooldown)
@@ -127,6 +144,10 @@ class Buyer:
     def _launched(self, nodes: tuple[str, ...]) -> None:
         """The cloud may not show these at once: do not launch them again meanwhile."""
         self._state.wait_for(nodes, self._clock() + timedelta(seconds=self._settings.missing_age))
+
+    def give_up(self, nodes: tuple[str, ...]) -> None:
+        """Nodes that belong together are not all to be had: nothing is set aside for them any more."""
+        self._guard.release(nodes)
 
     def repeat_unfinished(self) -> None:
         """Repeat the calls that were under way when the daemon died: the same tokens do not buy twice."""

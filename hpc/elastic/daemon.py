@@ -16,14 +16,17 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
-from hpc.elastic import nodefiles
+from hpc.elastic import budget, nodefiles
 from hpc.elastic.buy import Buyer
 from hpc.elastic.chores import Chores
 from hpc.elastic.decide import FAILED_HOLD, decide
 from hpc.elastic.ecs import Cloud, CloudError, Connection
+from hpc.elastic.guard import Guard
 from hpc.elastic.hostlists import expanded, folded
+from hpc.elastic.instances import Instance
 from hpc.elastic.launcher import Launcher, Refusal
 from hpc.elastic.memory import observe
 from hpc.elastic.nodes import Node
@@ -82,7 +85,8 @@ class Daemon:
         self._memory = state.memory()
         self._wake = threading.Event()
         self._stopping = threading.Event()
-        self._buyer = Buyer(settings, cloud, state, clock, sleep)
+        self._guard = Guard(settings)
+        self._buyer = Buyer(settings, cloud, state, self._guard, clock, sleep)
         self._launcher = Launcher(self._buyer, cloud, state, self._wake.set)
         self._chores = Chores()
 
@@ -161,6 +165,7 @@ class Daemon:
         awaited = self._state.awaited(now)
         if arrived := awaited & there:
             self._state.forget_awaited(arrived)
+        self._guard.look(instances, under_way | awaited, self._spend(instances, now))
         before = replace(
             self._state.memory(),
             seen=self._memory.seen,
@@ -179,6 +184,14 @@ class Daemon:
                 log.warning("%s: %s", type(step).__name__, error)
         nodefiles.write_hosts(self._settings.hosts_file, instances)
         return steps
+
+    def _spend(self, instances: tuple[Instance, ...], now: datetime) -> Decimal:
+        """Add what instances have cost since the look before; CNY of this month."""
+        month = budget.month(now)
+        before, since = self._state.spending(month)
+        total = before + budget.spent(instances, self._settings, since, now)
+        self._state.spend(month, total, now)
+        return total
 
     def _jobs(self, known: Mapping[str, int], nodes: tuple[Node, ...], there: set[str]) -> dict[str, int]:
         """For which job nodes are wanted; Slurm is asked where no message of ResumeProgram has told it."""
@@ -322,6 +335,8 @@ def main() -> int:
     except SettingsError as error:
         sys.stderr.write(f"HPC933: {error}\n")
         return 2
+    for cap in settings.unwatched:
+        log.warning("budget.%s is not watched: it is not in CNY, and prices are", cap)
     connection = Connection(
         settings.region, settings.endpoints.get("ecs"), settings.protocol, settings.ram_role or None
     )

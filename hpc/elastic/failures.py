@@ -15,6 +15,8 @@ class Failure(StrEnum):
     STOCK = "no stock"
     #: Stop buying for a while: another try changes nothing.
     QUOTA = "quota"
+    #: A cap of the stack file: a cheaper way to buy may still fit, nothing else does.
+    BUDGET = "budget"
     #: The vSwitch is full: try the next zone.
     ADDRESSES = "no free address"
     #: Wait and try the same again.

@@ -117,16 +117,17 @@ class Launcher:
     def _single(self, pool: PoolSettings, row: Batch) -> None:
         self._finish(row.nodes, self._outcome(pool, row), None)
 
-    def _outcome(self, pool: PoolSettings, row: Batch, together: int = 0) -> Outcome:
+    def _outcome(self, pool: PoolSettings, row: Batch, together: int = 0, company: tuple[str, ...] = ()) -> Outcome:
         """Buy; a fault of this program is a refusal too, so that its nodes do not stay under way for ever."""
         try:
-            return self._buyer.buy(pool, row, together)
+            return self._buyer.buy(pool, row, together, company)
         except Exception as error:
             log.exception("launch of %s", folded(row.nodes))
             return Outcome((), row.nodes, f"the elastic daemon failed: {type(error).__name__}", 60)
 
     def _together(self, group: _Group, row: Batch) -> None:
-        outcome = None if group.failed else self._outcome(group.pool, row, len(group.nodes))
+        company = group.nodes if row is group.rows[0] else ()
+        outcome = None if group.failed else self._outcome(group.pool, row, len(group.nodes), company)
         with self._lock:
             group.waiting -= 1
             if outcome is not None:
@@ -153,6 +154,7 @@ class Launcher:
             except CloudError as error:
                 log.warning("they are deleted when their nodes are powered down: %s", error)
         nodes = group.nodes
+        self._buyer.give_up(nodes)
         self._state.forget_awaited(nodes)
         self._finish(nodes, Outcome((), nodes, group.failed.reason, group.failed.hold), group.job)
 

@@ -86,6 +86,9 @@ class Settings:
         nodes_folder: where nodes leave `<node>.failed`.
         max_hourly: cap on the price of an hour (CNY), None for none.
         max_nodes, max_vcpus: caps over all pools, None for none.
+        max_monthly: cap on the price of a calendar month (CNY), None for none.
+        fixed_hourly: CNY per hour of what always runs beside the pools and counts against the two caps on money.
+        unwatched: caps that are set and cannot be watched, since they are in another currency than the prices.
         pools: by name.
         poll: seconds between two looks.
         orphan_grace: age in s below which an instance that no node asked for is left alone.
@@ -115,6 +118,9 @@ class Settings:
     cooldown: int = 600
     failure_limit: int = 10
     launch_rate: int = 5000
+    max_monthly: Decimal | None = None
+    fixed_hourly: Decimal = Decimal(0)
+    unwatched: tuple[str, ...] = ()
 
 
 def _money(value: Any) -> Decimal | None:
@@ -130,6 +136,8 @@ def parse(text: str) -> Settings:
     try:
         raw = json.loads(text)
         budget = raw.get("budget") or {}
+        # A cap in another currency cannot be compared with prices in CNY here; the program has checked it.
+        comparable = budget.get("currency", "CNY") == "CNY"
         pools = {entry["name"]: _pool(entry) for entry in raw["pools"]}
         tuning = raw.get("tuning") or {}
         return Settings(
@@ -140,8 +148,10 @@ def parse(text: str) -> Settings:
             protocol=raw.get("protocol", "https"),
             hosts_file=Path(raw["hosts_file"]) if raw.get("hosts_file") else None,
             nodes_folder=Path(raw["nodes_folder"]) if raw.get("nodes_folder") else None,
-            # A cap in another currency cannot be compared with prices in CNY here; the program has checked it.
-            max_hourly=_money(budget.get("max_hourly")) if budget.get("currency", "CNY") == "CNY" else None,
+            max_hourly=_money(budget.get("max_hourly")) if comparable else None,
+            max_monthly=_money(budget.get("expected_monthly")) if comparable else None,
+            fixed_hourly=_money(budget.get("fixed_hourly")) or Decimal(0),
+            unwatched=() if comparable else tuple(key for key in _MONEY_CAPS if budget.get(key) is not None),
             max_nodes=budget.get("max_nodes"),
             max_vcpus=budget.get("max_vcpus"),
             pools=pools,
@@ -153,6 +163,7 @@ def parse(text: str) -> Settings:
         raise SettingsError(f"the settings cannot be read: {error}") from error
 
 
+_MONEY_CAPS = ("max_hourly", "expected_monthly")
 _TUNING = ("poll", "orphan_grace", "missing_limit", "missing_age", "cooldown", "failure_limit", "launch_rate")
 
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 
 from hpc.elastic.launch import Cooldowns, Key
@@ -24,6 +25,7 @@ CREATE TABLE IF NOT EXISTS cooldown (
     type TEXT, zone TEXT, charge TEXT, amount INTEGER, until REAL NOT NULL, PRIMARY KEY (type, zone, charge, amount)
 );
 CREATE TABLE IF NOT EXISTS purchase (token TEXT PRIMARY KEY, call TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS spending (month TEXT PRIMARY KEY, amount TEXT NOT NULL, at REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
 
@@ -202,6 +204,17 @@ class State:
                 (name, by),
             )
             return int(self._db.execute("SELECT value FROM counter WHERE name = ?", (name,)).fetchone()[0])
+
+    def spending(self, month: str) -> tuple[Decimal, datetime | None]:
+        """CNY for nodes in a month, and up to when; (0, None) where nothing is known."""
+        with self._lock:
+            row = self._db.execute("SELECT amount, at FROM spending WHERE month = ?", (month,)).fetchone()
+        return (Decimal(row[0]), _time(row[1])) if row else (Decimal(0), None)
+
+    def spend(self, month: str, amount: Decimal, at: datetime) -> None:
+        """Remember what the nodes of a month have cost so far."""
+        with self._transaction():
+            self._db.execute("INSERT OR REPLACE INTO spending VALUES (?, ?, ?)", (month, str(amount), at.timestamp()))
 
     def counters(self) -> dict[str, int]:
         """All counters."""
