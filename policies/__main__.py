@@ -9,8 +9,9 @@ sys.path[:] = [
     *(entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent),
 ]
 
-from pulumi_policy import PolicyPack  # noqa: E402
-
+from policies.adapter import Seen  # noqa: E402
 from policies.pack import PACK, policies  # noqa: E402
+from policies.serve import serve  # noqa: E402
 
-PolicyPack(name=PACK, policies=policies())
+seen = Seen()
+serve(PACK, policies(seen=seen), seen)

@@ -53,6 +53,9 @@ class Seen:
     def __init__(self) -> None:
         self._resources: dict[str, Resource] = {}
 
+    def __contains__(self, urn: str) -> bool:
+        return urn in self._resources
+
     def take(self, args: ResourceValidationArgs) -> None:
         """Look at a resource anew. The first policy of the pack does so, before any rule asks."""
         self._resources[args.urn] = resource_of(args)

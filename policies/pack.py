@@ -40,11 +40,12 @@ _STACK = "stack"
 INPUTS = "hpc-inputs"
 
 
-def policies(rules: Iterable[Rule] = RULES, today: date | None = None) -> list[Policy]:
+def policies(rules: Iterable[Rule] = RULES, today: date | None = None, seen: Seen | None = None) -> list[Policy]:
     """All policies of the pack.
 
     Args:
         rules: to be registered.
+        seen: where the inputs of resources are kept.
         today: the day on which waivers count; today in UTC unless given.
     """
     problem = ""
@@ -53,7 +54,8 @@ def policies(rules: Iterable[Rule] = RULES, today: date | None = None) -> list[P
     except RefusedError as error:
         waivers, problem = Waivers(), f"{error.message} (fix: {error.fix})"
     known = codes()
-    rules, seen, waived = tuple(rules), Seen(), _Waived()
+    rules, waived = tuple(rules), _Waived()
+    seen = seen if seen is not None else Seen()
     made: list[Policy] = [_inputs(seen), *(_policy(rule, known[rule.code], waivers, seen, waived) for rule in rules)]
     if waivers.entries:
         made += _waiving(known["HPC759"], waived)

@@ -11,6 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from analysis import plain as state_values
+from policy_cases import BAD, UNKNOWNS
+from pulumi.runtime import proto
 from pulumi_policy import (
     EnforcementLevel,
     PolicyCustomTimeouts,
@@ -29,6 +32,7 @@ from policies.model import Violation
 from policies.pack import INPUTS, policies
 from policies.props import UNKNOWN, Props, UnverifiedError
 from policies.registry import BY_NAME, RULES
+from policies.serve import ByType, library_server
 from policies.waivers import WAIVERS_FILE, Waivers, load_waivers
 
 MADE = {policy.name: policy for policy in policies()}
@@ -116,6 +120,33 @@ def test_props() -> None:
             read()
     with pytest.raises(UnverifiedError, match=r"`m.y\[1\]`"):
         list(Props({"m": {"y": ["a", UNKNOWN]}}).part("m").texts("y"))
+
+
+@pytest.mark.parametrize("config", [{}, {"hpc-port-range-width": {"maxPorts": 5}}], ids=["defaults", "settings"])
+def test_showing_resources_by_type_changes_nothing(config: dict[str, Any]) -> None:
+    """Both servers say the same of every resource that some rule refuses, and mend the same."""
+    made = policies()
+    both = [server("hpc", "1", made, EnforcementLevel.ADVISORY) for server in (library_server, ByType)]
+    settings = proto.ConfigureAnalyzerRequest()
+    for name, values in config.items():
+        settings.policyConfig[name].properties.update(values)
+        settings.policyConfig[name].enforcementLevel = proto.MANDATORY
+    for name in ("hpc-tags", "hpc-metadata-tokens"):
+        settings.policyConfig[name].enforcementLevel = proto.REMEDIATE
+        settings.policyConfig[name].properties.update({"defaults": {"hpc:cluster": "c", "hpc:role": "other"}})
+    said = 0
+    for server in both:
+        server.Configure(settings, None)
+    for case in (*BAD, *UNKNOWNS):
+        one = case.subject()
+        request = proto.AnalyzeRequest(type=one.type, urn=one.urn, name=one.name)
+        request.properties.update(state_values(one.props.values))
+        answers = [server.Analyze(request, None) for server in both]
+        assert answers[0].diagnostics == answers[1].diagnostics, case
+        said += len(answers[1].diagnostics)
+        mend = proto.AnalyzeRequest(type=one.type, urn=one.urn, name=one.name, properties=request.properties)
+        assert both[0].Remediate(mend, None) == both[1].Remediate(mend, None), case
+    assert said > len(BAD) / 2
 
 
 # Waivers
