@@ -5,6 +5,7 @@ from __future__ import annotations
 #: As RAM policies name them.
 ACTIONS: tuple[str, ...] = (
     "ecs:DeleteInstances",
+    "ecs:DescribeAccountAttributes",
     "ecs:DescribeInstances",
     "ecs:ModifyInstanceAutoReleaseTime",
     "ecs:RunInstances",

@@ -13,7 +13,7 @@ from hpc.elastic.ecs import CloudError
 from hpc.elastic.failures import Failure
 from hpc.elastic.guard import Guard
 from hpc.elastic.hostlists import folded
-from hpc.elastic.launch import Batch, Candidate, batches, candidates
+from hpc.elastic.launch import BATCH_LIMIT, Batch, Candidate, batches, candidates
 from hpc.elastic.pace import Pace
 from hpc.elastic.ports import Provider
 from hpc.elastic.reasons import printable
@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 
 #: For how many seconds nodes stay out of use after an error that passes by itself.
 _PASSING_HOLD = 30
+
+#: The same after an error that a person may have mended meanwhile.
+_DENIED_HOLD = 120
 
 #: Age in s up to which a call that was under way at a crash is repeated; the cloud does not keep tokens for ever.
 _TOKEN_AGE = 600
@@ -89,6 +92,8 @@ class Buyer:
                 if not count:
                     reason = f"{Failure.BUDGET.value}: {candidate}: {over}"
                     break
+                if short := self._short_of_quota(candidate, len(company)):
+                    return Outcome(tuple(ids), left, f"{Failure.QUOTA.value}: {short}", hold)
                 asked = part if together else Batch(part.pool, part.nodes[:count])
                 got, failure = self._call(pool, asked, candidate, len(asked.nodes) if together else 1)
                 if not together:
@@ -108,6 +113,8 @@ class Buyer:
                     self._state.cool(candidate.key, max(together, 1), until)
                 elif kind is Failure.QUOTA:
                     return Outcome(tuple(ids), left, f"{reason}: ask for a higher quota in Quota Center", hold)
+                elif kind is Failure.DENIED:
+                    return Outcome(tuple(ids), left, printable(f"{kind.value}: {failure}"), _DENIED_HOLD)
                 elif kind is Failure.REFUSED:
                     told = f"pool {pool.name} buys nothing: {failure}"
                     self._state.stop(pool.name, f"{printable(told)}; mend it, then run hpc.elastic.recover {pool.name}")
@@ -118,6 +125,26 @@ class Buyer:
             if not left:
                 return Outcome(tuple(ids), ())
         return Outcome(tuple(ids), left, reason, hold)
+
+    def _short_of_quota(self, candidate: Candidate, count: int) -> str:
+        """Why so many nodes are not to be had together, "" where nothing is against it.
+
+        One call tells of a batch by itself; for more it is asked, so that no batches are bought for nothing.
+        """
+        if count <= BATCH_LIMIT:
+            return ""
+        try:
+            left = self._cloud.quota_left(candidate.charge)
+        except CloudError as error:
+            log.info("the quota of vCPUs is not known: %s", error)
+            return ""
+        needed = count * candidate.type.vcpus
+        if left is None or needed <= left:
+            return ""
+        return (
+            f"{count} nodes of {candidate} need {needed} vCPUs and the account has {left} left: "
+            "ask for a higher quota in Quota Center"
+        )
 
     def _call(
         self, pool: PoolSettings, row: Batch, candidate: Candidate, minimum: int

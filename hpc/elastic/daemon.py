@@ -20,6 +20,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from hpc.elastic import budget, nodefiles
+from hpc.elastic.bindings import Bindings
 from hpc.elastic.buy import Buyer
 from hpc.elastic.chores import Chores
 from hpc.elastic.decide import FAILED_HOLD, decide
@@ -85,6 +86,7 @@ class Daemon:
         self._memory = state.memory()
         self._wake = threading.Event()
         self._stopping = threading.Event()
+        self._bindings = Bindings(state)
         self._guard = Guard(settings)
         self._buyer = Buyer(settings, cloud, state, self._guard, clock, sleep)
         self._launcher = Launcher(self._buyer, cloud, state, self._wake.set)
@@ -159,8 +161,9 @@ class Daemon:
         # Before Slurm is read: what ends meanwhile still counts as under way in this look.
         under_way = self._launcher.under_way()
         nodes = self._slurm.nodes()
-        instances = self._cloud.instances()
+        shown = self._cloud.instances()
         now = self._clock()
+        instances = self._bindings.named(shown, now)
         there = {instance.name for instance in instances}
         awaited = self._state.awaited(now)
         if arrived := awaited & there:

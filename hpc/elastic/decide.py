@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from hpc.elastic.instances import Instance
 from hpc.elastic.memory import Mark, Memory
 from hpc.elastic.nodes import Node
+from hpc.elastic.reasons import printable
 from hpc.elastic.settings import PoolSettings, Settings
 from hpc.elastic.steps import (
     Down,
@@ -217,7 +218,15 @@ class _Look:
             self.out.down["the cloud takes this spot instance back", 0].append(node.name)
             return
         age = (self.now - instance.created).total_seconds()
-        if age < 2 * pool.resume_timeout:
+        young = age < 2 * pool.resume_timeout
+        if young and node.invalid and not node.busy:
+            # slurmctld would suspend it and ask for it again, and the next instance would be no better.
+            reason = printable(f"registered with less than slurm.conf says: {node.reason}")
+            self.out.down[reason, FAILED_HOLD].append(node.name)
+            self.out.failed[pool.name, reason].append(node.name)
+            self.out.terminate["its node could not start"].append(instance.id)
+            return
+        if young and not node.invalid:
             self.out.fresh.add(pool.name)
             if self.memory.failures.get(pool.name):
                 self.out.started[pool.name].append(node.name)

@@ -179,6 +179,23 @@ class Cloud:
         body = self._call(self._client.run_instances, request)
         return tuple(body.instance_id_sets.instance_id_set)
 
+    def quota_left(self, charge: str) -> int | None:
+        """vCPUs that the account may still have in the region as `spot` or `payg`; None where that is not told.
+
+        Raises:
+            CloudError: the cloud refuses to say.
+        """
+        kind = "spot" if charge == "spot" else "postpaid"
+        most, used = f"max-{kind}-instance-vcpu-count", f"used-{kind}-instance-vcpu-count"
+        request = ecs.DescribeAccountAttributesRequest(region_id=self._region, attribute_name=[most, used])
+        body = self._call(self._client.describe_account_attributes, request)
+        found: dict[str, int] = {}
+        for item in (body.account_attribute_items.account_attribute_item if body.account_attribute_items else []) or []:
+            for value in (item.attribute_values.value_item if item.attribute_values else []) or []:
+                if str(value.value).isdigit():
+                    found.setdefault(item.attribute_name, int(value.value))
+        return max(found[most] - found[used], 0) if most in found and used in found else None
+
     def extend(self, ids: Sequence[str], seconds: int, now: datetime) -> None:
         """Push the release time of instances to `seconds` from now."""
         for instance_id in ids:

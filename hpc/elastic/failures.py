@@ -23,7 +23,9 @@ class Failure(StrEnum):
     THROTTLED = "throttled"
     #: Try the same again with the same token.
     PASSING = "passing error"
-    #: Nothing helps but a person.
+    #: Who asks may not, or cannot pay: nothing else is tried, and the same again later, since a person may have helped.
+    DENIED = "not allowed"
+    #: The call is wrong: nothing helps but a person, and nothing is bought until that person says so.
     REFUSED = "refused"
 
 
@@ -36,6 +38,24 @@ _STOCK = (
     "InvalidInstanceType.NotSupported",
     "InvalidInstanceType.ZoneNotSupported",
     "SpotStock",
+    # Types, regions or times that do not sell spot with a protected hour: another type may.
+    "OperationDenied.FlavorNotSupported",
+    "OperationDenied.RegionIdNotSupported",
+    "OperationDenied.TimestampNotSupported",
+)
+_DENIED = (
+    "NoCredentials",
+    "Forbidden",
+    "NoPermission",
+    "InvalidAccessKeyId",
+    "InactiveAccessKey",
+    "InvalidSecurityToken",
+    "MissingSecurityToken",
+    "SignatureDoesNotMatch",
+    "IncompleteSignature",
+    "InvalidTimeStamp",
+    "InvalidAccountStatus",
+    "PaymentMethodNotFound",
 )
 _PASSING = ("InternalError", "ServiceUnavailable", "OperationConflict", "IncorrectVSwitchStatus", "LastTokenProcessing")
 
@@ -52,4 +72,6 @@ def classify(code: str) -> Failure:
         return Failure.STOCK
     if code.startswith(_PASSING) or code == "NoAnswer":
         return Failure.PASSING
+    if code.startswith(_DENIED):
+        return Failure.DENIED
     return Failure.REFUSED

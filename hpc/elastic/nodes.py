@@ -70,6 +70,11 @@ class Node:
         return bool(self.states & {"DRAIN", "DRAINED", "DRAINING"})
 
     @property
+    def invalid(self) -> bool:
+        """It has registered with less than slurm.conf says: slurmctld 22.05 drains it and requeues its job."""
+        return "INVALID_REG" in self.states
+
+    @property
     def reserved(self) -> bool:
         """In a user's reservation or maintenance: the daemon starts no change of its own there."""
         return bool(self.states & {"MAINTENANCE", "MAINT", "RESERVED"})

@@ -51,6 +51,9 @@ class Provider(Protocol):
     ) -> tuple[str, ...]:
         """Buy a batch one way; ids of at least `minimum` instances, or CloudError."""
 
+    def quota_left(self, charge: str) -> int | None:
+        """vCPUs that the account may still have as `spot` or `payg`; None where the cloud does not say."""
+
     def extend(self, ids: Sequence[str], seconds: int, now: datetime) -> None:
         """Push the release time forward."""
 

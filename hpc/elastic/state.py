@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS cooldown (
     type TEXT, zone TEXT, charge TEXT, amount INTEGER, until REAL NOT NULL, PRIMARY KEY (type, zone, charge, amount)
 );
 CREATE TABLE IF NOT EXISTS purchase (token TEXT PRIMARY KEY, call TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS binding (id TEXT PRIMARY KEY, node TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS spending (month TEXT PRIMARY KEY, amount TEXT NOT NULL, at REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """
@@ -204,6 +205,17 @@ class State:
                 (name, by),
             )
             return int(self._db.execute("SELECT value FROM counter WHERE name = ?", (name,)).fetchone()[0])
+
+    def bindings(self) -> dict[str, str]:
+        """Instance -> its node."""
+        with self._lock:
+            return dict(self._db.execute("SELECT id, node FROM binding").fetchall())
+
+    def bind(self, nodes: Mapping[str, str], gone: Iterable[str]) -> None:
+        """Remember the nodes of new instances, and forget those that are gone."""
+        with self._transaction():
+            self._db.executemany("INSERT OR REPLACE INTO binding VALUES (?, ?)", list(nodes.items()))
+            self._db.executemany("DELETE FROM binding WHERE id = ?", [(instance_id,) for instance_id in gone])
 
     def spending(self, month: str) -> tuple[Decimal, datetime | None]:
         """CNY for nodes in a month, and up to when; (0, None) where nothing is known."""

@@ -16,5 +16,5 @@ _NODE = re.compile(r"^(?P<pool>[a-z](?:[a-z0-9-]{0,22}[a-z0-9])?)-(?P<number>[1-
 
 def parse_node_name(name: str) -> tuple[str, int] | None:
     """Pool and number of a compute node, or None where the name is not one. The number follows the last hyphen."""
-    match = _NODE.match(name)
+    match = _NODE.fullmatch(name)
     return (match["pool"], int(match["number"])) if match else None

@@ -53,6 +53,8 @@ class FakeCloud:
     #: (type, zone, charge) -> how many are to be had; a missing key is without limit.
     stock: dict[tuple[str, str, str], int] = field(default_factory=dict)
     quota: int | None = None
+    #: What DescribeAccountAttributes tells; None: it is refused.
+    vcpus_left: int | None = None
     #: Seconds until a new instance is shown, and until its slurmd starts.
     lag: float = 0
     boot: float = 20
@@ -61,6 +63,8 @@ class FakeCloud:
     #: Names that the next looks do not show, each with how many looks.
     hidden: dict[str, int] = field(default_factory=dict)
     kill_after_launch: bool = False
+    #: Code of an error that every launch gets.
+    denied: str = ""
     down: bool = False
     living: dict[str, Instance] = field(default_factory=dict)
     bought: int = 0
@@ -97,6 +101,8 @@ class FakeCloud:
                 return self.tokens[token]
             if self.down:
                 raise CloudError("ServiceUnavailable", "later")
+            if self.denied:
+                raise CloudError(self.denied, "ask the owner of the account")
             count = min(len(batch.nodes), self.stock.get(candidate.key, 10**6))
             if count < minimum or not count:
                 raise CloudError("OperationDenied.NoStock", "sold out")
@@ -116,6 +122,7 @@ class FakeCloud:
                     type=candidate.type.name, zone=candidate.zone.zone, charge=candidate.charge,
                 )  # fmt: skip
                 self.started[instance_id] = self.clock.now
+                self.hosts[instance_id] = name
                 ids.append(instance_id)
             self.tokens[token] = tuple(ids)
         if self.kill_after_launch:
@@ -123,9 +130,19 @@ class FakeCloud:
         return tuple(ids)
 
     @property
+    def hosts(self) -> dict[str, str]:
+        """Host names, which stay when an instance gets another name."""
+        return self.__dict__.setdefault("_hosts", {})
+
+    @property
     def started(self) -> dict[str, datetime]:
         """When each instance was really started."""
         return self.__dict__.setdefault("_started", {})
+
+    def quota_left(self, charge: str) -> int | None:
+        if self.vcpus_left is None:
+            raise CloudError("InvalidAction.NotFound", "not here")
+        return self.vcpus_left
 
     def extend(self, ids: Sequence[str], seconds: int, now: datetime) -> None:
         with self.lock:
@@ -161,7 +178,7 @@ class FakeCloud:
 
     def answers_since(self, name: str) -> datetime | None:
         """Since when the slurmd of a node's newest instance runs, or None."""
-        found = [i for i in self.living.values() if i.name == name]
+        found = [i for i in self.living.values() if self.hosts.get(i.id, i.name) == name]
         if not found or name in self.broken:
             return None
         since = max(self.started[i.id] for i in found)

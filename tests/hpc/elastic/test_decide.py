@@ -39,6 +39,8 @@ OFF = "IDLE+CLOUD+POWERED_DOWN"
 COMING = "ALLOCATED+CLOUD+NOT_RESPONDING+POWERING_UP"
 GOING = "IDLE+CLOUD+POWERING_DOWN"
 TIMEOUT = "ResumeTimeout reached"
+INVALID = "IDLE+CLOUD+DRAIN+INVALID_REG"
+SHORT = "registered with less than slurm.conf says: Low RealMemory (reported:1)"
 
 
 def ago(seconds: float) -> datetime:
@@ -173,6 +175,18 @@ TABLE: list[tuple[str, list[Step], list[Step]]] = [
     ),
     ("too old, going", look(node(UP + "+DRAIN+POWER_DOWN"), instance(age=86401), marks=mark("old", None)), []),
     ("too old, drained by a user", look(node(UP + "+DRAIN"), instance(age=86401)), []),
+    (
+        "registered with too little",
+        look(node(INVALID, "Low RealMemory (reported:1)"), instance()),
+        [
+            Down(("mpi-2",), SHORT, FAILED_HOLD), Failed("mpi", ("mpi-2",), SHORT),
+            Terminate(("i-mpi-2",), "its node could not start"),
+        ],
+    ),
+    ("registered with too little, busy", look(node(BUSY + "+INVALID_REG"), instance(), failures={"mpi": 3}), []),
+    ("registered with too little, reserved", look(node(INVALID + "+RESERVED", "Low"), instance()), []),
+    ("registers with too little after long work", look(node(INVALID, "Low"), instance(age=601)), []),
+    ("was short in an earlier life", look(node(COMING + "+INVALID_REG", "Low"), instance()), []),
     ("too old, reserved", look(node(UP + "+RESERVED"), instance(age=90000)), []),
     # going and gone
     ("suspended", look(node(GOING), instance()), [Terminate(("i-mpi-2",), "its node is powered down")]),
@@ -304,7 +318,7 @@ BASES = st.sampled_from(["IDLE", "ALLOCATED", "MIXED", "DOWN", "UNKNOWN"])
 FLAGS = st.sets(
     st.sampled_from(
         ["POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_DOWN", "POWER_UP", "DRAIN", "COMPLETING", "RESERVED",
-         "MAINTENANCE", "NOT_RESPONDING"]
+         "MAINTENANCE", "NOT_RESPONDING", "INVALID_REG"]
     ),
     max_size=4,
 )  # fmt: skip

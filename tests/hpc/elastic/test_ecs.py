@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
 
 import pytest
 from alibabacloud_ecs20140526 import models as ecs
@@ -253,7 +256,7 @@ def test_a_wrong_key_is_told(account: Account, monkeypatch: pytest.MonkeyPatch) 
     cloud = Cloud(Connection("cn-hangzhou", account.local.endpoint, "http"), CLUSTER)
     with pytest.raises(CloudError) as caught:
         cloud.instances()
-    assert caught.value.failure is Failure.REFUSED
+    assert caught.value.failure is Failure.DENIED
     assert "wrong" not in str(caught.value)
 
 
@@ -267,8 +270,65 @@ def test_the_role_is_allowed_what_is_called(account: Account) -> None:
     called = {call["action"] for call in account.local.calls(since=start)}
     assert mine <= called
     assert {f"ecs:{action}" for action in mine} <= set(ACTIONS)
-    # RunInstances with tags asks for TagResources, too.
-    assert set(ACTIONS) == {f"ecs:{action}" for action in mine} | {"ecs:TagResources"}
+    # RunInstances with tags asks for TagResources, too; jobs above one batch have the quota looked at.
+    assert set(ACTIONS) == {f"ecs:{action}" for action in mine} | {
+        "ecs:TagResources", "ecs:DescribeAccountAttributes",
+    }  # fmt: skip
+
+
+class Attributes(BaseHTTPRequestHandler):
+    """Answers DescribeAccountAttributes as its reference page shows."""
+
+    answer: ClassVar[dict[str, Any]] = {}
+    asked: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        Attributes.asked.append(self.path + self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode())
+        body = json.dumps(Attributes.answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def attribute(name: str, *values: object) -> dict[str, Any]:
+    return {"AttributeName": name, "AttributeValues": {"ValueItem": [{"Value": value} for value in values]}}
+
+
+@pytest.mark.parametrize(
+    ("items", "left"),
+    [
+        (("max-postpaid-instance-vcpu-count", "500", "used-postpaid-instance-vcpu-count", "120"), 380),
+        (("max-postpaid-instance-vcpu-count", "500", "used-postpaid-instance-vcpu-count", "510"), 0),
+        (("max-postpaid-instance-vcpu-count", "500"), None),
+        (("max-postpaid-instance-vcpu-count", "many", "used-postpaid-instance-vcpu-count", "1"), None),
+        (("max-spot-instance-vcpu-count", "500", "used-spot-instance-vcpu-count", "1"), None),
+        ((), None),
+    ],
+)
+def test_the_quota_that_is_left(monkeypatch: pytest.MonkeyPatch, items: tuple[str, ...], left: int | None) -> None:
+    monkeypatch.setenv("ALIBABA_CLOUD_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("ALIBABA_CLOUD_ACCESS_KEY_SECRET", "secret")
+    pairs = zip(items[::2], items[1::2], strict=True)
+    Attributes.asked.clear()
+    Attributes.answer = {"AccountAttributeItems": {"AccountAttributeItem": [attribute(*pair) for pair in pairs]}}
+    with ThreadingHTTPServer(("127.0.0.1", 0), Attributes) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        cloud = Cloud(Connection("cn-hangzhou", f"127.0.0.1:{server.server_address[1]}", "http"), CLUSTER)
+        assert cloud.quota_left("payg") == left
+        server.shutdown()
+    assert "max-postpaid-instance-vcpu-count" in Attributes.asked[0]
+
+
+def test_a_cloud_that_does_not_tell_its_quota_says_so(account: Account) -> None:
+    try:
+        assert account.cloud.quota_left("payg") is None or account.cloud.quota_left("payg") > 0
+    except CloudError as error:
+        assert error.failure not in (Failure.QUOTA, Failure.STOCK)
 
 
 def sweep(account: Account, *options: str) -> subprocess.CompletedProcess[str]:
@@ -312,8 +372,14 @@ def test_sweep_says_what_hinders_it(account: Account, monkeypatch: pytest.Monkey
         ("ServiceUnavailable", Failure.PASSING),
         ("NoAnswer", Failure.PASSING),
         ("InvalidRamRole.NotFound", Failure.REFUSED),
-        ("PaymentMethodNotFound", Failure.REFUSED),
-        ("Forbidden.RAM", Failure.REFUSED),
+        ("OperationDenied.BidOwnResource", Failure.REFUSED),
+        ("DeploymentSet.NotFound", Failure.REFUSED),
+        ("OperationDenied.FlavorNotSupported", Failure.STOCK),
+        ("PaymentMethodNotFound", Failure.DENIED),
+        ("Forbidden.RAM", Failure.DENIED),
+        ("NoCredentials", Failure.DENIED),
+        ("SignatureDoesNotMatch", Failure.DENIED),
+        ("InvalidSecurityToken.Expired", Failure.DENIED),
         ("SomethingNew", Failure.REFUSED),
     ],
 )

@@ -377,6 +377,49 @@ def test_a_large_job_is_refused_by_quota_before_much_is_launched(cluster: Maker)
     assert not cfd.cloud.living and "quota" in job.comment
 
 
+def test_quota_that_the_cloud_tells_spares_a_large_job_every_launch(cluster: Maker) -> None:
+    cfd = cluster()
+    cfd.cloud.quota, cfd.cloud.vcpus_left = 550, 550 * 16
+    job = cfd.submit(1000)
+    cfd.run(60)
+    assert cfd.cloud.bought == 0 and "wasted" not in cfd.state.counters()
+    assert "1000 nodes of ecs.c8ae.4xlarge payg in cn-hangzhou-j need 16000 vCPUs" in job.comment
+    assert "8800 left" in job.comment and "Quota Center" in job.comment
+    cfd.cloud.quota, cfd.cloud.vcpus_left = None, 16000
+    cfd.run(1500)
+    assert job.done
+
+
+def test_a_busy_node_whose_instance_is_renamed_is_left_alone(cluster: Maker) -> None:
+    cfd = cluster()
+    job = cfd.submit(2, seconds=900)
+    cfd.run(60)
+    ids = {i.name: i.id for i in cfd.cloud.living.values()}
+    cfd._check = lambda: None  # type: ignore[method-assign]
+    cfd.cloud.living[ids["mpi-1"]] = replace(cfd.cloud.living[ids["mpi-1"]], name="do not touch")
+    cfd.run(200)
+    cfd.restart()
+    cfd.run(500)
+    assert cfd.cloud.bought == 2 and not job.requeued and not cfd.cloud.deleted
+    cfd.run(600)
+    assert job.done and not cfd.cloud.living, "and it goes with its node"
+    cfd.run(3700, step=60)
+    assert cfd.state.bindings() == {}
+
+
+@pytest.mark.parametrize("code", ["NoCredentials", "Forbidden.RAM", "InvalidAccountStatus.NotEnoughBalance"])
+def test_a_denied_launch_is_told_and_tried_again_without_a_hand(cluster: Maker, code: str) -> None:
+    cfd = cluster(types=all_types(), zones=all_zones())
+    cfd.cloud.denied = code
+    job = cfd.submit(1)
+    cfd.run(30)
+    assert cfd.cloud.calls == 1, "other types would be denied, too"
+    assert f"not allowed: {code}" in job.comment and f"not allowed: {code}" in cfd.state_of("mpi-1").reason
+    cfd.cloud.denied = ""
+    cfd.run(500)
+    assert job.done and cfd.state.memory().stopped == {}
+
+
 def test_what_a_node_reports_becomes_its_reason(cluster: Maker, tmp_path: Path) -> None:
     cfd = cluster(nodes=True)
     cfd.cloud.boot = 60

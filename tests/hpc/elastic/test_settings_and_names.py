@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hpc.catalog import load_catalog
@@ -35,6 +35,7 @@ def test_tags_are_those_of_the_spec() -> None:
 
 
 @given(st.text("abcz-0129\n", max_size=30))
+@example("a-1\n")
 def test_node_names_are_those_of_the_spec(name: str) -> None:
     assert tags.parse_node_name(name) == names.parse_node_name(name)
 

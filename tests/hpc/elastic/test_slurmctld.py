@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -56,7 +58,12 @@ SuspendTime=300
 SlurmctldParameters=cloud_reg_addrs,idle_on_node_suspend,power_save_interval=1,power_save_min_interval=1
 PluginDir={plugins}
 AuthInfo=socket={folder}/munge.socket
-NodeName=mpi-[1-6] CPUs=1 State=CLOUD
+SlurmdPidFile={folder}/slurmd.pid
+SlurmdSpoolDir={folder}/spool
+SlurmdLogFile={folder}/slurmd.log
+SlurmdPort={slurmd_port}
+NodeName=mpi-[1-5] CPUs=1 State=CLOUD
+NodeName=mpi-6 CPUs=1 RealMemory=99999999 State=CLOUD
 PartitionName=mpi Nodes=mpi-[1-6] Default=YES State=UP
 """
 
@@ -110,7 +117,7 @@ def live(slurm: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     (tmp_path / "slurm.conf").write_text(
         CONFIGURATION.format(
             host=socket.gethostname().split(".")[0], folder=tmp_path, port=free_port(),
-            plugins=slurm.libraries / "slurm-wlm",
+            slurmd_port=free_port(), plugins=slurm.libraries / "slurm-wlm",
         )
     )  # fmt: skip
     # Where slurmctld cannot resolve the name of a node it tries for ten seconds, and answers nobody meanwhile.
@@ -195,6 +202,40 @@ def test_what_people_set_stays(live: Live) -> None:
         "IDLE+POWERING_UP",
     ]
     assert Slurm().nodes()[0].reason.startswith("memory [see ticket=7]")
+
+
+@contextmanager
+def slurmd(slurm: Programs, live: Live, name: str) -> Iterator[None]:  # noqa: F811
+    """A real slurmd that takes itself for a node: with a host name, names and a slurmstepd of its own."""
+    sbin = live.folder / "sbin"
+    sbin.mkdir()
+    (live.folder / "spool").mkdir()
+    shutil.copy(slurm.root / "usr/sbin/slurmstepd-wlm", sbin / "slurmstepd")
+    mounts = f"mount --bind {live.folder}/hosts /etc/hosts && mount --bind {sbin} /usr/sbin"
+    server = subprocess.Popen(
+        ["unshare", "--mount", "--uts", "sh", "-c", f"hostname {name} && {mounts} && exec slurmd-wlm -D -b"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        yield
+    finally:
+        server.kill()
+        server.wait(30)
+
+
+def test_a_node_that_registers_with_too_little_memory(live: Live, slurm: Programs) -> None:  # noqa: F811
+    job = submit(live, "--nodes=1", "--nodelist=mpi-6")
+    # Registered before this, slurmctld would run the job all the same.
+    live.until(lambda: live.states("mpi-6") == ["ALLOCATED+POWERING_UP"])
+    live.until(lambda: len(live.cloud.living) == 1)
+    with slurmd(slurm, live, "mpi-6"):
+        live.until(lambda: live.state.memory().failures == {"mpi": 1})
+        live.until(lambda: not live.cloud.living)
+    live.until(lambda: live.states("mpi-6")[0].startswith("DOWN+") and "POWERED_DOWN" in live.states("mpi-6")[0])
+    told = live.command("sinfo", "--list-reasons", "--noheader", "--format=%n|%E")
+    assert "mpi-6|hpc: registered with less than slurm.conf says: Low RealMemory (reported:" in told
+    assert "JobState=PENDING" in live.command("scontrol", "show", "job", str(job))
+    assert live.cloud.bought == 1
 
 
 def test_errors_of_scontrol_are_told(live: Live) -> None:
