@@ -16,6 +16,7 @@ from hpc.deploy.session import Session
 from hpc.engine.project import Deployment
 from hpc.paths import PROJECT_ROOT
 from hpc.preview import Format, Report, Verdict, render, report
+from hpc.preview.deployed import analyze_session
 from hpc.preview.environment import CONFIG_DIR, read_environment
 from hpc.preview.model import base_of
 from hpc.preview.run import PACK_PROGRAM, preview_session, preview_stack
@@ -163,3 +164,24 @@ def test_remediation_mends_what_is_made_by_hand(stack: Stack) -> None:
     assert preview_by_hand(stack, body).verdict is Verdict.PASSED
     strict = preview_by_hand(stack, body, "prod")
     assert "hpc-tags" in {issue.rule for issue in strict.refusing}
+
+
+def test_what_is_deployed_keeps_the_rules(stack: Stack) -> None:
+    stack.write()
+    empty = preview_stack(stack.file, deployed=True, hosts=False)
+    assert (empty.verdict, empty.issues[0].code) == (Verdict.COULD_NOT_RUN, "HPC785")
+
+    def run(session: Session) -> None:
+        made = session.deployment.up(policy_packs=[PACK_PROGRAM], policy_configs=[CONFIG_DIR / "local.json"])
+        assert made.succeeded, made.first_error
+        assert made.packs == ("hpc",)
+        clean = analyze_session(session, drift=True)
+        assert (clean.verdict, clean.reasons, clean.drift) == (Verdict.PASSED, (), ()), render(clean, Format.TERMINAL)
+
+        # Against what is deployed, the same stack file costs the same.
+        again = preview_session(session)
+        assert again.price is not None and again.price.base == "deployed"
+        assert again.price.rows[-1].delta is not None and abs(again.price.rows[-1].delta.worst or 0) < 1
+        assert session.deployment.destroy().succeeded
+
+    stack.run(run)
