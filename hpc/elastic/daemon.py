@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
-from hpc.elastic import budget, nodefiles
+from hpc.elastic import budget, metrics, nodefiles
 from hpc.elastic.bindings import Bindings
 from hpc.elastic.buy import Buyer
 from hpc.elastic.chores import Chores
@@ -33,7 +33,7 @@ from hpc.elastic.memory import observe
 from hpc.elastic.nodes import Node
 from hpc.elastic.ports import Controller, Provider
 from hpc.elastic.server import Server
-from hpc.elastic.settings import Settings, SettingsError, load
+from hpc.elastic.settings import Settings, load
 from hpc.elastic.slurm import Slurm, SlurmError
 from hpc.elastic.state import State
 from hpc.elastic.steps import (
@@ -50,6 +50,7 @@ from hpc.elastic.steps import (
     Step,
     Terminate,
 )
+from hpc.elastic.tables import SettingsError
 
 log = logging.getLogger("hpc.elastic")
 
@@ -67,6 +68,7 @@ class Daemon:
         state: what survives a restart.
         clock: the time in UTC.
         sleep: waits; tests pass their own.
+        metrics_file: where monitoring reads, None for nowhere.
     """
 
     def __init__(
@@ -77,7 +79,9 @@ class Daemon:
         state: State,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         sleep: Callable[[float], None] = time.sleep,
+        metrics_file: Path | None = None,
     ) -> None:
+        self._metrics_file = metrics_file
         self._settings = settings
         self._slurm = slurm
         self._cloud = cloud
@@ -168,7 +172,8 @@ class Daemon:
         awaited = self._state.awaited(now)
         if arrived := awaited & there:
             self._state.forget_awaited(arrived)
-        self._guard.look(instances, under_way | awaited, self._spend(instances, now))
+        spent = self._spend(instances, now)
+        self._guard.look(instances, under_way | awaited, spent)
         before = replace(
             self._state.memory(),
             seen=self._memory.seen,
@@ -186,6 +191,10 @@ class Daemon:
             except (SlurmError, CloudError) as error:
                 log.warning("%s: %s", type(step).__name__, error)
         nodefiles.write_hosts(self._settings.hosts_file, instances)
+        if self._metrics_file is not None:
+            counters = self._state.counters()
+            text = metrics.render(self._settings, nodes, instances, self._memory, counters, spent, now)
+            metrics.write(self._metrics_file, text)
         return steps
 
     def _spend(self, instances: tuple[Instance, ...], now: datetime) -> Decimal:
@@ -330,6 +339,7 @@ def main() -> int:
     parser.add_argument(
         "--state", type=Path, default=Path(os.environ.get("STATE_DIRECTORY", ".")) / "elastic.sqlite", help="state file"
     )
+    parser.add_argument("--metrics", type=Path, help="file for Prometheus' textfile collector")
     asked = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
     logging.getLogger("alibabacloud").setLevel(logging.WARNING)
@@ -344,7 +354,7 @@ def main() -> int:
         settings.region, settings.endpoints.get("ecs"), settings.protocol, settings.ram_role or None
     )
     state = State(asked.state)
-    daemon = Daemon(settings, Slurm(), Cloud(connection, settings.cluster), state)
+    daemon = Daemon(settings, Slurm(), Cloud(connection, settings.cluster), state, metrics_file=asked.metrics)
     signal.signal(signal.SIGTERM, lambda number, frame: daemon.stop())
     signal.signal(signal.SIGINT, lambda number, frame: daemon.stop())
     with Server(daemon.handle):

@@ -7,11 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
-
-class SettingsError(Exception):
-    """The settings file is missing or wrong; the message says where."""
+from hpc.elastic.tables import SettingsError, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +120,20 @@ class Settings:
     unwatched: tuple[str, ...] = ()
 
 
-def _money(value: Any) -> Decimal | None:
-    return None if value is None else Decimal(str(value))
+_CHARGES = ("spot", "payg", "spot-then-payg")
+_TRAFFIC_MODES = ("HighPerformance", "Standard")
+_MONEY_CAPS = ("max_hourly", "expected_monthly")
+
+#: Settings that can be left out, and the least that each may be.
+_TUNING = {
+    "poll": 0.1,
+    "orphan_grace": 0,
+    "missing_limit": 1,
+    "missing_age": 0,
+    "cooldown": 1,
+    "failure_limit": 1,
+    "launch_rate": 100,
+}
 
 
 def parse(text: str) -> Settings:
@@ -135,71 +144,77 @@ def parse(text: str) -> Settings:
     """
     try:
         raw = json.loads(text)
-        budget = raw.get("budget") or {}
-        # A cap in another currency cannot be compared with prices in CNY here; the program has checked it.
-        comparable = budget.get("currency", "CNY") == "CNY"
-        pools = {entry["name"]: _pool(entry) for entry in raw["pools"]}
-        tuning = raw.get("tuning") or {}
-        return Settings(
-            cluster=raw["cluster"],
-            region=raw["region"],
-            ram_role=raw["ram_role"],
-            endpoints=dict(raw.get("endpoints") or {}),
-            protocol=raw.get("protocol", "https"),
-            hosts_file=Path(raw["hosts_file"]) if raw.get("hosts_file") else None,
-            nodes_folder=Path(raw["nodes_folder"]) if raw.get("nodes_folder") else None,
-            max_hourly=_money(budget.get("max_hourly")) if comparable else None,
-            max_monthly=_money(budget.get("expected_monthly")) if comparable else None,
-            fixed_hourly=_money(budget.get("fixed_hourly")) or Decimal(0),
-            unwatched=() if comparable else tuple(key for key in _MONEY_CAPS if budget.get(key) is not None),
-            max_nodes=budget.get("max_nodes"),
-            max_vcpus=budget.get("max_vcpus"),
-            pools=pools,
-            **{key: tuning[key] for key in _TUNING if key in tuning},
-        )
-    except KeyError as error:
-        raise SettingsError(f"the settings have no {error.args[0]}") from error
-    except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise SettingsError(f"the settings cannot be read: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"the settings are no JSON: {error}") from error
+    top = Table(raw, "the settings")
+    budget = Table(top.value("budget") if top.has("budget") else {}, "budget")
+    tuning = Table(top.value("tuning") if top.has("tuning") else {}, "tuning")
+    # A cap in another currency cannot be compared with prices in CNY here; the program has checked it.
+    comparable = not budget.has("currency") or budget.text("currency") == "CNY"
+    pools: dict[str, PoolSettings] = {}
+    for table in top.tables("pools", "pool"):
+        pool = _pool(table)
+        if pool.name in pools:
+            raise SettingsError(f"the settings have two pools of the name {pool.name}")
+        pools[pool.name] = pool
+    return Settings(
+        cluster=top.text("cluster"),
+        region=top.text("region"),
+        ram_role=top.text("ram_role") if top.value("ram_role") else "",
+        endpoints=top.texts("endpoints"),
+        protocol=top.text("protocol", ("https", "http")) if top.has("protocol") else "https",
+        hosts_file=Path(top.text("hosts_file")) if top.has("hosts_file") else None,
+        nodes_folder=Path(top.text("nodes_folder")) if top.has("nodes_folder") else None,
+        max_hourly=budget.money("max_hourly") if comparable else None,
+        max_monthly=budget.money("expected_monthly") if comparable else None,
+        fixed_hourly=budget.money("fixed_hourly") or Decimal(0),
+        unwatched=() if comparable else tuple(key for key in _MONEY_CAPS if budget.has(key)),
+        max_nodes=budget.whole("max_nodes", 0) if budget.has("max_nodes") else None,
+        max_vcpus=budget.whole("max_vcpus", 0) if budget.has("max_vcpus") else None,
+        pools=pools,
+        **{
+            key: tuning.number(key, least) if key == "poll" else tuning.whole(key, int(least))
+            for key, least in _TUNING.items()
+            if tuning.has(key)
+        },
+    )
 
 
-_MONEY_CAPS = ("max_hourly", "expected_monthly")
-_TUNING = ("poll", "orphan_grace", "missing_limit", "missing_age", "cooldown", "failure_limit", "launch_rate")
-
-
-def _pool(raw: Mapping[str, Any]) -> PoolSettings:
-    if raw["charge"] not in ("spot", "payg", "spot-then-payg"):
-        raise ValueError(f"pool {raw['name']}: charge {raw['charge']!r} is not known")
-    if not raw["types"] or not raw["zones"]:
-        raise ValueError(f"pool {raw['name']}: it needs a type and a zone")
+def _pool(raw: Table) -> PoolSettings:
+    name = raw.text("name")
+    raw.place = f"pool {name}"
+    lowest, highest = raw.whole("min", 0), raw.whole("max", 1)
+    if lowest > highest:
+        raise raw.wrong("min", f"at most max, which is {highest}")
     return PoolSettings(
-        name=raw["name"],
-        types=tuple(
-            InstanceTypeSettings(
-                name=kind["name"],
-                vcpus=int(kind["vcpus"]),
-                threads_per_core=kind.get("threads_per_core"),
-                payg_price=_money(kind.get("payg_price")),
-                spot_price=_money(kind.get("spot_price")),
-            )
-            for kind in raw["types"]
-        ),
-        zones=tuple(ZoneSettings(zone["zone"], zone["vswitch_id"]) for zone in raw["zones"]),
-        charge=raw["charge"],
-        spot_price_limit=_money(raw.get("spot_price_limit")),
-        spot_duration=int(raw.get("spot_duration", 0)),
-        min=int(raw["min"]),
-        max=int(raw["max"]),
-        idle=int(raw["idle"]),
-        auto_release=int(raw["auto_release"]),
-        max_lifetime=raw.get("max_lifetime"),
-        resume_timeout=int(raw["resume_timeout"]),
-        launch_template_id=raw["launch_template_id"],
-        image_id=raw.get("image_id"),
-        deployment_set_ids=dict(raw.get("deployment_set_ids") or {}),
-        security_group_id=raw["security_group_id"],
-        traffic_mode=raw["traffic_mode"],
-        tags=dict(raw["tags"]),
+        name=name,
+        types=tuple(_type(kind) for kind in raw.tables("types", "type")),
+        zones=tuple(ZoneSettings(zone.text("zone"), zone.text("vswitch_id")) for zone in raw.tables("zones", "zone")),
+        charge=raw.text("charge", _CHARGES),
+        spot_price_limit=raw.money("spot_price_limit"),
+        spot_duration=raw.whole("spot_duration", 0) if raw.has("spot_duration") else 0,
+        min=lowest,
+        max=highest,
+        idle=raw.whole("idle", 0),
+        auto_release=raw.whole("auto_release", 1),
+        max_lifetime=raw.whole("max_lifetime", 1) if raw.has("max_lifetime") else None,
+        resume_timeout=raw.whole("resume_timeout", 1),
+        launch_template_id=raw.text("launch_template_id"),
+        image_id=raw.text("image_id") if raw.has("image_id") else None,
+        deployment_set_ids=raw.texts("deployment_set_ids"),
+        security_group_id=raw.text("security_group_id"),
+        traffic_mode=raw.text("traffic_mode", _TRAFFIC_MODES),
+        tags=raw.texts("tags"),
+    )
+
+
+def _type(raw: Table) -> InstanceTypeSettings:
+    return InstanceTypeSettings(
+        name=raw.text("name"),
+        vcpus=raw.whole("vcpus", 1),
+        threads_per_core=raw.whole("threads_per_core", 1) if raw.has("threads_per_core") else None,
+        payg_price=raw.money("payg_price"),
+        spot_price=raw.money("spot_price"),
     )
 
 
@@ -211,5 +226,5 @@ def load(path: Path) -> Settings:
     """
     try:
         return parse(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from error

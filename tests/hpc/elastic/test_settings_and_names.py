@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -19,8 +20,9 @@ from hpc.elastic.nodefiles import forget, reported
 from hpc.elastic.nodes import parse_nodes
 from hpc.elastic.pace import Pace
 from hpc.elastic.reasons import printable
-from hpc.elastic.settings import SettingsError, load, parse
+from hpc.elastic.settings import load, parse
 from hpc.elastic.state import Purchase, State
+from hpc.elastic.tables import SettingsError
 from hpc.slurm.pools import elastic_settings
 from hpc.spec import names
 from tests.hpc.elastic.settings_for_tests import all_types, all_zones, pool, settings
@@ -98,27 +100,61 @@ def test_nodes_as_scontrol_writes_them() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"charge": "free"}, "charge 'free' is not known"),
-        ({"types": []}, "needs a type"),
-        ({"min": "x"}, "cannot be read"),
-        ({"min": None}, "cannot be read"),
+        ({"charge": "free"}, "pool mpi: charge must be one of spot, payg, spot-then-payg, not 'free'"),
+        ({"types": []}, "pool mpi: types must be a list with at least one entry"),
+        ({"zones": {}}, "pool mpi: zones must be a list"),
+        ({"zones": ["x"]}, "pool mpi: zone 1 must be an object, not 'x'"),
+        ({"types": [{"name": "t", "vcpus": 0}]}, "pool mpi: type 1: vcpus must be a whole number of at least 1, not 0"),
+        ({"types": [{"name": "t", "vcpus": 1, "payg_price": "-1"}]}, "payg_price must be an amount of money"),
+        ({"types": [{"name": "t", "vcpus": 1, "spot_price": "NaN"}]}, "spot_price must be an amount of money"),
+        ({"min": "x"}, "pool mpi: min must be a whole number of at least 0, not 'x'"),
+        ({"min": None}, "pool mpi: min must be a whole number"),
+        ({"min": True}, "pool mpi: min must be a whole number"),
+        ({"min": 7, "max": 6}, "pool mpi: min must be at most max, which is 6, not 7"),
+        ({"spot_price_limit": "cheap"}, "pool mpi: spot_price_limit must be an amount of money, not 'cheap'"),
+        ({"traffic_mode": "fast"}, "traffic_mode must be one of HighPerformance, Standard"),
+        ({"launch_template_id": ""}, "launch_template_id must be a text"),
+        ({"tags": {"a": 1}}, "tags must be an object of texts"),
+        ({"name": 7}, "pool 1: name must be a text"),
     ],
 )
 def test_wrong_settings_are_told(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(SettingsError, match=message):
+    with pytest.raises(SettingsError, match=re.escape(message)):
         settings(pool(**change))
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"tuning": {"poll": 0}}, "tuning: poll must be a number of at least 0.1, not 0"),
+        ({"tuning": {"cooldown": 1.5}}, "tuning: cooldown must be a whole number"),
+        ({"budget": {"max_nodes": -1}}, "budget: max_nodes must be a whole number of at least 0"),
+        ({"budget": {"max_hourly": []}}, "budget: max_hourly must be an amount of money"),
+    ],
+)
+def test_wrong_settings_beside_the_pools_are_told(parts: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        settings(**parts)
+
+
+def test_two_pools_of_one_name_are_told() -> None:
+    with pytest.raises(SettingsError, match="two pools of the name mpi"):
+        settings(pool(), pool())
 
 
 def test_settings_that_are_missing_are_told(tmp_path: Path) -> None:
     entry = pool()
     del entry["zones"]
-    with pytest.raises(SettingsError, match="no zones"):
+    with pytest.raises(SettingsError, match="pool mpi has no zones"):
         settings(entry)
-    for text in ("", "[]", "{}", '{"pools": 7}'):
+    for text in ("", "[]", "{}", '{"pools": 7}', "7", "null", '{"pools": [null]}', "[" * 10**5):
         with pytest.raises(SettingsError):
             parse(text)
     with pytest.raises(SettingsError, match="cannot be read"):
         load(tmp_path / "nothing")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(SettingsError, match="cannot be read"):
+        load(tmp_path / "binary")
 
 
 def test_money_keeps_its_value() -> None:
