@@ -64,17 +64,24 @@ def load(pool: PoolSettings, kind: InstanceTypeSettings, charge: str) -> Load:
     return Load(1, kind.vcpus, dearest or _NOTHING)
 
 
-def running(instances: Iterable[Instance], settings: Settings) -> Load:
-    """All instances there are; of those that no pool of the settings has, only their number is known."""
-    nodes, vcpus, hourly = 0, 0, _NOTHING
+def loads(instances: Iterable[Instance], settings: Settings) -> dict[str, Load]:
+    """What there is, by node; of an instance that no pool of the settings has, only that it is there is known."""
+    found: dict[str, Load] = {}
     known: dict[tuple[str, str, str], Load] = {}
     for instance in instances:
         key = (instance.pool, instance.type, instance.charge)
         if key not in known:
-            found = _kind(instance, settings)
-            known[key] = load(*found, instance.charge) if found else Load(1)
-        each = known[key]
-        nodes, vcpus, hourly = nodes + 1, vcpus + each.vcpus, hourly + each.hourly
+            kind = _kind(instance, settings)
+            known[key] = load(*kind, instance.charge) if kind else Load(1)
+        found[instance.name] = found[instance.name] + known[key] if instance.name in found else known[key]
+    return found
+
+
+def total(loads_of_nodes: Iterable[Load]) -> Load:
+    """All of it together."""
+    nodes, vcpus, hourly = 0, 0, _NOTHING
+    for each in loads_of_nodes:
+        nodes, vcpus, hourly = nodes + each.nodes, vcpus + each.vcpus, hourly + each.hourly
     return Load(nodes, vcpus, hourly)
 
 
@@ -85,14 +92,14 @@ def spent(instances: Iterable[Instance], settings: Settings, since: datetime | N
         since: the look before; None takes the whole life of each instance.
     """
     first = month_start(now)
-    total = _NOTHING
+    amount = _NOTHING
     for instance in instances:
         found = _kind(instance, settings)
         price = found[1].price(instance.charge) or found[1].payg_price if found else None
         if price is not None:
             seconds = (now - max(first, instance.created, since or first)).total_seconds()
-            total += price * Decimal(max(seconds, 0.0)) / _SECONDS_OF_HOUR
-    return total
+            amount += price * Decimal(max(seconds, 0.0)) / _SECONDS_OF_HOUR
+    return amount
 
 
 def month(now: datetime) -> str:

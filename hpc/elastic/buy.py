@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -16,11 +17,14 @@ from hpc.elastic.hostlists import folded
 from hpc.elastic.launch import BATCH_LIMIT, Batch, Candidate, batches, candidates
 from hpc.elastic.pace import Pace
 from hpc.elastic.ports import Provider
-from hpc.elastic.reasons import printable
+from hpc.elastic.reasons import printable, until_recovered
 from hpc.elastic.settings import PoolSettings, Settings
 from hpc.elastic.state import Purchase, State
 
 log = logging.getLogger(__name__)
+
+#: Calls of RunInstances at once. A rate limit is kept elsewhere; this bounds threads and connections.
+PARALLEL_LAUNCHES = 32
 
 #: For how many seconds nodes stay out of use after an error that passes by itself.
 _PASSING_HOLD = 30
@@ -116,8 +120,7 @@ class Buyer:
                 elif kind is Failure.DENIED:
                     return Outcome(tuple(ids), left, printable(f"{kind.value}: {failure}"), _DENIED_HOLD)
                 elif kind is Failure.REFUSED:
-                    told = f"pool {pool.name} buys nothing: {failure}"
-                    self._state.stop(pool.name, f"{printable(told)}; mend it, then run hpc.elastic.recover {pool.name}")
+                    self._state.stop(pool.name, until_recovered(pool.name, str(failure)))
                     return Outcome(tuple(ids), left, printable(f"{kind.value}: {failure}"), hold)
                 elif kind in (Failure.THROTTLED, Failure.PASSING):
                     return Outcome(tuple(ids), left, reason, _PASSING_HOLD)
@@ -177,20 +180,28 @@ class Buyer:
         self._guard.release(nodes)
 
     def repeat_unfinished(self) -> None:
-        """Repeat the calls that were under way when the daemon died: the same tokens do not buy twice."""
-        for purchase in self._state.unfinished():
-            pool = self._settings.pools.get(purchase.pool)
-            ways = candidates(pool, {}, purchase.at) if pool else ()
-            way = next((way for way in ways if way.key == purchase.key), None)
-            if pool is not None and way is not None and (self._clock() - purchase.at).total_seconds() < _TOKEN_AGE:
-                row = Batch(purchase.pool, purchase.nodes)
-                bought = row.nodes
-                try:
-                    # The time of then, since a token is good only for the very same request.
-                    ids = self._cloud.launch(pool, row, way, purchase.token, purchase.minimum, purchase.at)
-                    bought = row.nodes[: len(ids)]
-                    log.info("launch of %s is known again after a restart: %d", folded(row.nodes), len(ids))
-                except CloudError as error:
-                    log.warning("launch of %s before the restart: %s", folded(row.nodes), error)
-                self._launched(bought)
-            self._state.end(purchase.token)
+        """Repeat the calls that were under way when the daemon died: the same tokens do not buy twice.
+
+        All at once: nothing is watched before they are known, and each may take as long as a bad minute of the API.
+        """
+        if unfinished := self._state.unfinished():
+            with ThreadPoolExecutor(min(len(unfinished), PARALLEL_LAUNCHES), thread_name_prefix="repeat") as threads:
+                for done in [threads.submit(self._repeat, purchase) for purchase in unfinished]:
+                    done.result()
+
+    def _repeat(self, purchase: Purchase) -> None:
+        pool = self._settings.pools.get(purchase.pool)
+        ways = candidates(pool, {}, purchase.at) if pool else ()
+        way = next((way for way in ways if way.key == purchase.key), None)
+        if pool is not None and way is not None and (self._clock() - purchase.at).total_seconds() < _TOKEN_AGE:
+            row = Batch(purchase.pool, purchase.nodes)
+            bought = row.nodes
+            try:
+                # The time of then, since a token is good only for the very same request.
+                ids = self._cloud.launch(pool, row, way, purchase.token, purchase.minimum, purchase.at)
+                bought = row.nodes[: len(ids)]
+                log.info("launch of %s is known again after a restart: %d", folded(row.nodes), len(ids))
+            except CloudError as error:
+                log.warning("launch of %s before the restart: %s", folded(row.nodes), error)
+            self._launched(bought)
+        self._state.end(purchase.token)

@@ -32,6 +32,7 @@ from hpc.elastic.launcher import Launcher, Refusal
 from hpc.elastic.memory import observe
 from hpc.elastic.nodes import Node
 from hpc.elastic.ports import Controller, Provider
+from hpc.elastic.reasons import until_recovered
 from hpc.elastic.server import Server
 from hpc.elastic.settings import Settings, load
 from hpc.elastic.slurm import Slurm, SlurmError
@@ -93,7 +94,7 @@ class Daemon:
         self._bindings = Bindings(state)
         self._guard = Guard(settings)
         self._buyer = Buyer(settings, cloud, state, self._guard, clock, sleep)
-        self._launcher = Launcher(self._buyer, cloud, state, self._wake.set)
+        self._launcher = Launcher(self._buyer, self._delete, state, self._wake.set)
         self._chores = Chores()
 
     def handle(self, message: dict[str, object]) -> None:
@@ -172,8 +173,6 @@ class Daemon:
         awaited = self._state.awaited(now)
         if arrived := awaited & there:
             self._state.forget_awaited(arrived)
-        spent = self._spend(instances, now)
-        self._guard.look(instances, under_way | awaited, spent)
         before = replace(
             self._state.memory(),
             seen=self._memory.seen,
@@ -181,8 +180,11 @@ class Daemon:
             reported=nodefiles.reported(self._settings.nodes_folder),
         )
         before = replace(before, jobs=self._jobs(before.jobs, nodes, there))
-        self._memory = replace(observe(before, nodes, instances, now), launching=under_way | (awaited - there))
+        launching = under_way | (awaited - there) | (self._bindings.unaccounted(self._settings, now) - there)
+        self._memory = replace(observe(before, nodes, instances, now), launching=launching)
         self._state.keep(self._memory, before)
+        spent = self._spend(instances, now)
+        self._guard.look(instances, under_way | awaited, self._memory.misses, spent)
         steps = decide(nodes, instances, self._memory, self._settings, now)
         names = {instance.id: instance.name for instance in instances}
         for step in steps:
@@ -237,7 +239,7 @@ class Daemon:
                 self._slurm.resume(nodes)
                 self._state.unmark(nodes)
             case Terminate(instances, why):
-                if count := self._chores.start(instances, _DELETE_SIZE, self._cloud.delete):
+                if count := self._chores.start(instances, _DELETE_SIZE, self._delete):
                     log.info("delete %d instances: %s", count, why)
                 gone = {names[instance_id] for instance_id in instances}
                 self._memory = replace(self._memory, seen=self._memory.seen - gone)
@@ -251,6 +253,10 @@ class Daemon:
             case Launch(pool, nodes, job):
                 nodefiles.forget(self._settings.nodes_folder, nodes)
                 self._launcher.start(self._settings.pools[pool], nodes, job)
+
+    def _delete(self, ids: list[str]) -> None:
+        self._cloud.delete(ids)
+        self._bindings.released(ids)
 
     def _down(self, nodes: tuple[str, ...], reason: str, hold: int) -> None:
         log.warning("down: %s: %s", folded(nodes), reason)
@@ -266,11 +272,8 @@ class Daemon:
         self._state.mark([n for n in step.nodes if n not in known], step.reason, now + timedelta(seconds=FAILED_HOLD))
         limit = self._settings.failure_limit
         if step.alone and self._state.fail(step.pool, len(step.nodes)) >= limit:
-            self._state.stop(
-                step.pool,
-                f"pool {step.pool} buys nothing, {limit} starts failed in a row: {step.reason}; "
-                f"mend it, then run hpc.elastic.recover {step.pool}",
-            )
+            why = f"{limit} starts failed in a row: {step.reason}"
+            self._state.stop(step.pool, until_recovered(step.pool, why))
             log.error("pool %s stops buying: %s", step.pool, step.reason)
 
     def _refuse(self, refusals: list[Refusal]) -> None:
@@ -293,12 +296,17 @@ class Daemon:
             except SlurmError as error:
                 log.warning("%s: %s", folded(nodes), error)
             self._launcher.done(tuple(nodes))
+        wanted_by: dict[str, list[int]] = defaultdict(list)
+        for job, names in waiting.items():
+            for name in names:
+                wanted_by[name].append(job)
+        told: dict[tuple[str, int], set[int]] = defaultdict(set)
         for refusal in refusals:
-            mine = set(refusal.nodes)
-            jobs = [job for job, nodes in waiting.items() if mine.intersection(nodes)]
             later = refusal.hold if refusal.job is not None else 0
+            told[refusal.reason, later].update(job for name in refusal.nodes for job in wanted_by.get(name, ()))
+        for (reason, later), jobs in told.items():
             if jobs:
-                self._slurm.tell(jobs, f"waits for nodes: {refusal.reason}", later)
+                self._slurm.tell(sorted(jobs), f"waits for nodes: {reason}", later)
 
 
 def jobs_of(entries: object) -> dict[str, int]:

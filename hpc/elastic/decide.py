@@ -247,13 +247,9 @@ class _Look:
             self.out.extend[pool.name].append(instance.id)
 
     def _missing(self, name: str) -> bool:
-        """Its instance was not there in several looks and for some time: one missed look means nothing."""
+        """Its instance was not there in several looks and for some time."""
         miss = self.memory.misses.get(name)
-        return (
-            miss is not None
-            and miss.count >= self.settings.missing_limit
-            and (self.now - miss.since).total_seconds() >= self.settings.missing_age
-        )
+        return miss is not None and miss.gone(self.settings.missing_limit, self.settings.missing_age, self.now)
 
 
 def _ours(node: Node, mark: Mark) -> bool:

@@ -22,22 +22,30 @@ class Guard:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._lock = threading.Lock()
+        self._shown: dict[str, Load] = {}
         self._reserved: dict[str, Load] = {}
         self._set_aside = self._running = Load()
         self._spent = Decimal(0)
 
-    def look(self, instances: Sequence[Instance], pending: Iterable[str], spent: Decimal) -> None:
+    def look(
+        self, instances: Sequence[Instance], pending: Iterable[str], missing: Iterable[str], spent: Decimal
+    ) -> None:
         """Take what a look has shown.
 
         Args:
             pending: nodes that may have been bought and are not shown yet, read before the instances were.
+            missing: nodes whose instance was there and is not shown; one missed look does not say that it is gone.
             spent: CNY for nodes in this month.
         """
-        there = {instance.name for instance in instances}
-        running = budget.running(instances, self._settings)
-        waiting = set(pending) - there
+        shown = budget.loads(instances, self._settings)
+        running = budget.total(shown.values())
         with self._lock:
-            self._running, self._spent = running, spent
+            for node in missing:
+                if node not in shown and node not in self._reserved and (load := self._shown.get(node)):
+                    self._reserved[node] = load
+                    self._set_aside += load
+            self._running, self._shown, self._spent = running, shown, spent
+            waiting = {*pending, *missing} - shown.keys()
             self._release([node for node in self._reserved if node not in waiting])
 
     def reserve(self, nodes: Sequence[str], each: Load, *, whole: bool) -> tuple[int, str]:

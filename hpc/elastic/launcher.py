@@ -8,18 +8,14 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
-from hpc.elastic.buy import Buyer, Outcome
+from hpc.elastic.buy import PARALLEL_LAUNCHES, Buyer, Outcome
 from hpc.elastic.ecs import CloudError
 from hpc.elastic.hostlists import folded
 from hpc.elastic.launch import Batch, batches
-from hpc.elastic.ports import Provider
 from hpc.elastic.settings import PoolSettings
 from hpc.elastic.state import State
 
 log = logging.getLogger(__name__)
-
-#: Calls of RunInstances at once. A rate limit is kept elsewhere; this bounds threads and connections.
-PARALLEL_LAUNCHES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +54,15 @@ class Launcher:
 
     Args:
         buyer: buys one batch.
-        cloud: where instances that are of no use are deleted.
+        delete: lets go of instances that are of no use.
         state: counters, and what was launched a short time ago.
         wake: called when there is something new.
     """
 
-    def __init__(self, buyer: Buyer, cloud: Provider, state: State, wake: Callable[[], None]) -> None:
-        self._buyer, self._cloud, self._state, self._wake = buyer, cloud, state, wake
+    def __init__(
+        self, buyer: Buyer, delete: Callable[[list[str]], None], state: State, wake: Callable[[], None]
+    ) -> None:
+        self._buyer, self._delete, self._state, self._wake = buyer, delete, state, wake
         self._threads = ThreadPoolExecutor(PARALLEL_LAUNCHES, thread_name_prefix="launch")
         self._lock = threading.Lock()
         self._under_way: set[str] = set()
@@ -150,7 +148,7 @@ class Launcher:
             total = self._state.count("wasted", len(group.ids))
             log.warning("job %s: %d instances were launched for nothing (%d so far)", group.job, len(group.ids), total)
             try:
-                self._cloud.delete(group.ids)
+                self._delete(group.ids)
             except CloudError as error:
                 log.warning("they are deleted when their nodes are powered down: %s", error)
         nodes = group.nodes

@@ -42,6 +42,10 @@ class Miss:
     count: int
     since: datetime
 
+    def gone(self, limit: int, age: int, now: datetime) -> bool:
+        """It was not there in `limit` looks and for `age` s: one missed look means nothing."""
+        return self.count >= limit and (now - self.since).total_seconds() >= age
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -51,7 +55,8 @@ class Memory:
         requested: node -> when Slurm was first seen to ask for it.
         seen: nodes, up or asked for, whose instance was there in an earlier look.
         misses: node -> looks in which its instance was not there although it was up or had been seen.
-        launching: nodes whose launch is under way, or was so lately that the cloud may not show them.
+        launching: nodes that may have an instance which is not shown: its launch is under way or was so lately, or it
+            was there a short time ago.
         jobs: node -> job for which Slurm asked for it together with others, 0 for none.
         marks: node -> why the daemon took it out of use.
         failures: pool -> failed starts in a row.

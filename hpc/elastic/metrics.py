@@ -59,7 +59,7 @@ def render(
     ])  # fmt: skip
     for name, told in _COUNTERS.items():
         _family(lines, f"{name}_total", "counter", told, [({}, counters.get(name, 0))])
-    hourly = budget.running(instances, settings).hourly
+    hourly = budget.total(budget.loads(instances, settings).values()).hourly
     _family(lines, "hourly_cny", "gauge", "Most that the instances can cost in an hour.", [({}, hourly)])
     _family(lines, "month_cny", "gauge", "What instances have cost in this month, by expected prices.", [({}, spent)])
     _family(

@@ -222,7 +222,7 @@ class FakeSlurm:
         }
         self.pending: list[Job] = []
         self.messages: list[dict[str, object]] = []
-        self.updates = 0
+        self.updates = self.tells = 0
 
     # what the daemon sees and does
 
@@ -233,6 +233,7 @@ class FakeSlurm:
         return {job.id: job.nodes for job in self.pending if job.nodes and job.running_since is None and not job.done}
 
     def tell(self, jobs: Sequence[int], text: str, later: int = 0) -> None:
+        self.tells += 1
         for job in self.pending:
             if job.id in jobs:
                 job.comment = text
@@ -429,8 +430,10 @@ class Cluster:
         return sum(node.up for node in self.slurm.nodes())
 
     def _check(self) -> None:
-        """What must hold at every moment: no name that is not a node's."""
-        assert all(parse_node_name(i.name) for i in self.cloud.living.values())
+        """What must hold at every moment: no name that is not a node's, and no node with two instances."""
+        names = [i.name for i in self.cloud.living.values()]
+        assert all(parse_node_name(name) for name in names)
+        assert len(set(names)) == len(names)
 
     def close(self) -> None:
         self.daemon.close()

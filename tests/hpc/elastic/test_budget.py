@@ -58,7 +58,7 @@ def test_the_most_a_node_can_cost(limit: Any, charge: str, prices: Any, hourly: 
 
 def test_what_runs() -> None:
     there = [instance(1), instance(2, charge="spot"), instance(3, type="gone"), instance(4, pool="old")]
-    assert budget.running(there, capped()) == Load(4, 32, Decimal(8))
+    assert budget.total(budget.loads(there, capped()).values()) == Load(4, 32, Decimal(8))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_what_is_set_aside_never_breaks_a_cap(steps: list[tuple[str, list[str], 
             guard.release(nodes)
             held = {node: cost for node, cost in held.items() if node not in nodes}
         else:
-            guard.look([], nodes, Decimal(0))
+            guard.look([], nodes, (), Decimal(0))
             held = {node: cost for node, cost in held.items() if node in nodes}
         assert sum(held.values()) <= 40
     # All that is left can be had, and no more.
@@ -146,8 +146,18 @@ def test_what_is_set_aside_never_breaks_a_cap(steps: list[tuple[str, list[str], 
 def test_what_is_seen_is_not_counted_twice() -> None:
     guard = Guard(capped(max_nodes=3))
     assert guard.reserve(["mpi-1", "mpi-2"], PAYG, whole=True) == (2, "")
-    guard.look([instance(1)], ["mpi-1", "mpi-2"], Decimal(0))
+    guard.look([instance(1)], ["mpi-1", "mpi-2"], (), Decimal(0))
     assert guard.reserve(["mpi-3", "mpi-4"], PAYG, whole=False)[0] == 1
+
+
+def test_what_a_look_fails_to_show_still_counts() -> None:
+    guard = Guard(capped(max_nodes=3))
+    guard.look([instance(1), instance(2)], (), (), Decimal(0))
+    guard.look([instance(2)], (), ["mpi-1"], Decimal(0))
+    guard.look([instance(2)], (), ["mpi-1"], Decimal(0))
+    assert guard.reserve(["mpi-3", "mpi-4"], PAYG, whole=False)[0] == 1
+    guard.look([instance(2)], ["mpi-3"], (), Decimal(0))
+    assert guard.reserve(["mpi-4", "mpi-5"], PAYG, whole=False)[0] == 1, "it is gone"
 
 
 # The real daemon on a virtual clock.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -197,6 +198,37 @@ def test_a_killed_daemon_buys_nothing_twice(cluster: Maker) -> None:
     assert cfd.cloud.bought == 2 and job.done
 
 
+def test_a_daemon_killed_in_the_middle_of_a_large_job_buys_nothing_twice(cluster: Maker) -> None:
+    cfd = cluster()
+    cfd.cloud.kill_after_launch, cfd.cloud.lag = True, 30
+    job = cfd.submit(250)
+    cfd.run(5)
+    assert 0 < cfd.cloud.bought < 250, "only the batch that goes ahead"
+    cfd.cloud.kill_after_launch = False
+    cfd.restart()
+    cfd.run(200)
+    assert cfd.cloud.bought == 250 and job.running_since and not job.requeued
+
+
+def test_calls_of_before_a_restart_are_repeated_at_once(cluster: Maker) -> None:
+    cfd = cluster()
+    cfd.cloud.kill_after_launch = True
+    for _ in range(400):
+        cfd.submit(1)
+    cfd.run(5)
+    assert len(cfd.state.unfinished()) == 6
+    cfd.cloud.kill_after_launch = False
+    together, launch = threading.Barrier(6), cfd.cloud.launch
+
+    def waiting(*arguments: Any) -> Any:
+        together.wait(20)
+        return launch(*arguments)
+
+    cfd.cloud.launch = waiting  # type: ignore[method-assign]
+    cfd.restart()
+    assert cfd.state.unfinished() == () and cfd.cloud.bought == 400
+
+
 def test_a_restart_between_launch_and_first_sight_buys_nothing_twice(cluster: Maker) -> None:
     cfd = cluster()
     cfd.cloud.lag = 40
@@ -243,6 +275,28 @@ def test_a_missed_describe_of_a_booting_node_buys_no_second_one(cluster: Maker) 
     cfd.cloud.hidden = {"mpi-1": 4}
     cfd.run(150)
     assert cfd.cloud.bought == 2 and job.running_since
+
+
+def test_a_restart_while_an_instance_is_not_shown_buys_no_second_one(cluster: Maker) -> None:
+    cfd = cluster()
+    cfd.cloud.boot = 90
+    job = cfd.submit(1)
+    cfd.run(75)
+    cfd.cloud.hidden = {"mpi-1": 4}
+    cfd.run(5)
+    cfd.restart()
+    cfd.run(120)
+    assert cfd.cloud.bought == 1 and job.running_since
+
+
+def test_a_node_can_be_used_again_as_soon_as_its_instance_is_deleted(cluster: Maker) -> None:
+    cfd = cluster(max=1, idle=20)
+    first = cfd.submit(1, seconds=20)
+    cfd.run(90)
+    assert first.done and not cfd.cloud.living
+    cfd.submit(1)
+    cfd.run(10)
+    assert cfd.cloud.bought == 2, "what was deleted is not waited for"
 
 
 def test_a_booting_node_whose_instance_is_gone_is_launched_again(cluster: Maker) -> None:
@@ -541,7 +595,7 @@ def test_refusals_are_told_with_few_calls(cluster: Maker) -> None:
         cfd.submit(1)
     cfd.run(10, step=5)
     assert sum(node.down for node in cfd.slurm.nodes()) == 1000
-    assert cfd.slurm.updates <= 4
+    assert cfd.slurm.updates <= 4 and cfd.slurm.tells <= 2
 
 
 def test_the_daemon_is_killed_at_any_look(cluster: Maker) -> None:
