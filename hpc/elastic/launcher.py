@@ -91,6 +91,8 @@ class Launcher:
         with self._lock:
             self._under_way.update(nodes)
         if job is not None and len(nodes) > 1:
+            # The largest goes ahead: what has no stock for it has none for the job.
+            rows = tuple(sorted(rows, key=lambda row: len(row.nodes), reverse=True))
             self._submit(self._together, _Group(pool, rows, job, len(rows)), rows[0])
         else:
             # Small ones first, so that no minute's rate is left a few instances short of a full batch.

@@ -415,9 +415,10 @@ def test_a_job_above_one_batch_gets_all_of_its_nodes_or_none(cluster: Maker) -> 
     assert job.done
 
 
-def test_nothing_is_launched_for_a_large_job_where_nothing_is_to_be_had(cluster: Maker) -> None:
+@pytest.mark.parametrize("stock", [0, 99])
+def test_nothing_is_launched_for_a_large_job_where_little_is_to_be_had(cluster: Maker, stock: int) -> None:
     cfd = cluster()
-    cfd.cloud.stock[FIRST, J, "payg"] = 0
+    cfd.cloud.stock[FIRST, J, "payg"] = stock
     cfd.submit(1000)
     cfd.run(60)
     assert cfd.cloud.bought == 0 and cfd.cloud.calls == 1
