@@ -10,6 +10,9 @@ from hpc.spec.cluster import ClusterSpec
 #: (https://www.alibabacloud.com/help/en/vpc/user-guide/create-and-manage-a-vswitch).
 RESERVED_PER_VSWITCH = 4
 
+#: Prefix lengths that a vSwitch can have (same source).
+LARGEST_VSWITCH, SMALLEST_VSWITCH = 16, 29
+
 #: Addresses kept free in each zone beside the pools' maxima: mount targets, NAT, management, login, replacements.
 HEADROOM = 32
 
@@ -22,17 +25,24 @@ def usable_addresses(network: IPv4Network) -> int:
 def vswitch_cidrs(spec: ClusterSpec) -> dict[str, IPv4Network]:
     """Range of each zone's vSwitch, in the order of the zones.
 
-    A zone named in `network.vswitches` has that range. The others get equal shares of what is left of
-    `network.cidr`, as large as fits; a zone for which nothing is left is missing (the rules report it).
+    A zone named in `network.vswitches` has that range. Of the others each gets half of the largest block that is still
+    free in `network.cidr` (at most a /16, at least a /29): the first, preferred zone the most, and a zone that is
+    added behind the others changes nothing for them, whose vSwitches would have to be replaced. A zone for which
+    nothing is left is missing (the rules report it).
     """
     given = spec.network.vswitches
     free = [spec.network.cidr]
     for taken in given.values():
         free = [part for block in free for part in _without(block, taken)]
-    waiting = [zone for zone in spec.zones if zone not in given]
-    shares = _shares(list(collapse_addresses(free)), len(waiting))
-    made = dict(zip(waiting, shares, strict=False))
-    return {zone: given.get(zone) or made[zone] for zone in spec.zones if zone in given or zone in made}
+    free = list(collapse_addresses(free))
+    cidrs: dict[str, IPv4Network] = {}
+    for zone in spec.zones:
+        if zone in given:
+            cidrs[zone] = given[zone]
+        elif (share := _share(free)) is not None:
+            cidrs[zone] = share
+            free = [part for block in free for part in _without(block, share)]
+    return cidrs
 
 
 def _without(block: IPv4Network, taken: IPv4Network) -> list[IPv4Network]:
@@ -43,16 +53,11 @@ def _without(block: IPv4Network, taken: IPv4Network) -> list[IPv4Network]:
     return list(block.address_exclude(taken))
 
 
-def _shares(free: list[IPv4Network], count: int) -> list[IPv4Network]:
-    """`count` blocks of one size, the largest size that fits (vSwitches are /16 to /29)."""
-    if count == 0:
-        return []
-    for prefix in range(16, 30):
-        blocks: list[IPv4Network] = []
-        for block in sorted(free):
-            if block.prefixlen <= prefix:
-                for part in block.subnets(new_prefix=prefix):
-                    blocks.append(part)
-                    if len(blocks) == count:
-                        return blocks
-    return []
+def _share(free: list[IPv4Network]) -> IPv4Network | None:
+    """First half of the largest free block, within the sizes of a vSwitch (/16 to /29)."""
+    large_enough = [block for block in free if block.prefixlen <= SMALLEST_VSWITCH]
+    if not large_enough:
+        return None
+    largest = min(large_enough, key=lambda block: (block.prefixlen, block.network_address))
+    prefix = min(max(largest.prefixlen + 1, LARGEST_VSWITCH), SMALLEST_VSWITCH)
+    return next(largest.subnets(new_prefix=prefix))

@@ -19,7 +19,7 @@ def test_a_vpc_with_a_vswitch_in_each_zone() -> None:
     assert vpc.inputs["cidrBlock"] == "10.16.0.0/16"
     assert {s.inputs["zoneId"]: s.inputs["cidrBlock"] for s in done.of(":Switch")} == {
         "cn-hangzhou-j": "10.16.0.0/17",
-        "cn-hangzhou-k": "10.16.128.0/17",
+        "cn-hangzhou-k": "10.16.128.0/18",
     }
     assert "enableIpv6" not in vpc.inputs
     assert not done.of(":NatGateway")

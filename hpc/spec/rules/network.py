@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network
 
 from hpc.findings import Finding
-from hpc.spec.addresses import HEADROOM, RESERVED_PER_VSWITCH, usable_addresses, vswitch_cidrs
+from hpc.spec.addresses import (
+    HEADROOM,
+    LARGEST_VSWITCH,
+    RESERVED_PER_VSWITCH,
+    SMALLEST_VSWITCH,
+    usable_addresses,
+    vswitch_cidrs,
+)
 from hpc.spec.codes import finding
 from hpc.spec.pool import Interconnect
 from hpc.spec.rules.context import Context, listed
@@ -23,7 +30,7 @@ NEVER = {
 }
 
 _VPC_PREFIX = range(8, 29)
-_VSWITCH_PREFIX = range(16, 30)
+_VSWITCH_PREFIX = range(LARGEST_VSWITCH, SMALLEST_VSWITCH + 1)
 
 
 def vpc_range(context: Context) -> Iterator[Finding]:
@@ -101,7 +108,12 @@ def vswitch_room(context: Context) -> Iterator[Finding]:
                 f"the vSwitch of {zone} ({cidrs[zone]}) has {free} addresses, but {needed} are needed: the maxima of "
                 f"{', '.join(pools) or 'no pool'} and a reserve of {HEADROOM}"
             )
-            fix = f"give {zone} a /{prefix} or larger, or lower the maxima" if prefix >= 16 else None
+            wider = "" if given or network.cidr.prefixlen <= prefix else f"widen network.cidr to a /{prefix} at least, "
+            fix = (
+                f"{wider}give network.vswitches.{zone} a /{prefix} or larger, or lower the maxima"
+                if prefix >= LARGEST_VSWITCH
+                else None
+            )
             path = f"network.vswitches.{zone}" if given else "network.cidr"
             yield finding("HPC207", path, str(cidrs[zone] if given else network.cidr), text, fix)
 

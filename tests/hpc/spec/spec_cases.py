@@ -208,12 +208,12 @@ CASES = (
         {**ADOPTED, "network.vswitch_ids": {"cn-hangzhou-k": "vsw-a"}},
         ADOPTED,
     ),
-    # 252 usable of a /24 minus the reserve of 32 leave 220 nodes.
+    # A VPC's first zone has half of it: 252 usable of a /24 minus the reserve of 32 leave 220 nodes.
     Case(
         "HPC207",
         "network.cidr",
-        {"network.cidr": "10.0.0.0/24", "pools[0].max": 221},
-        {"network.cidr": "10.0.0.0/24", "pools[0].max": 220},
+        {"network.cidr": "10.0.0.0/23", "pools[0].max": 221},
+        {"network.cidr": "10.0.0.0/23", "pools[0].max": 220},
     ),
     Case(
         "HPC207",
@@ -225,10 +225,10 @@ CASES = (
         # A zone holds the maxima of the pools that may use it, and of no others.
         "HPC207",
         "network.cidr",
-        {**TWO_ZONES, "network.cidr": "10.0.0.0/23", "pools[0].max": 220, **_pool(1, max=220)},
+        {**TWO_ZONES, "network.cidr": "10.0.0.0/22", "pools[0].max": 220, **_pool(1, max=220)},
         {
             **TWO_ZONES,
-            "network.cidr": "10.0.0.0/23",
+            "network.cidr": "10.0.0.0/22",
             "pools[0].max": 220,
             "pools[0].zones": ["cn-hangzhou-j"],
             **_pool(1, max=220, zones=["cn-hangzhou-k"]),

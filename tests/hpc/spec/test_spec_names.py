@@ -109,7 +109,20 @@ def test_computed_vswitches_lie_in_the_vpc_beside_each_other(spec: ClusterSpec) 
         assert cidr.subnet_of(spec.network.cidr)
         assert 16 <= cidr.prefixlen <= 29
         assert not any(cidr.overlaps(other) for other_zone, other in cidrs.items() if other_zone != zone)
-    assert len({cidr.prefixlen for _, cidr in made}) <= 1
+    assert [cidr.prefixlen for _, cidr in made] == sorted(cidr.prefixlen for _, cidr in made)
+
+
+@given(networks(), st.sampled_from(ZONES))
+def test_a_zone_added_behind_the_others_moves_none_of_them(spec: ClusterSpec, zone: str) -> None:
+    more = spec.model_copy(update={"zones": (*(z for z in spec.zones if z != zone), zone)})
+    if zone not in spec.zones:
+        assert {z: cidr for z, cidr in vswitch_cidrs(more).items() if z != zone} == vswitch_cidrs(spec)
+
+
+def test_zones_get_halves_of_what_is_left() -> None:
+    zones = ["cn-hangzhou-j", "cn-hangzhou-k", "cn-hangzhou-i"]
+    spec = ClusterSpec.model_validate({**BASE, "zones": zones, "network": {"cidr": "10.16.0.0/16"}})
+    assert list(map(str, vswitch_cidrs(spec).values())) == ["10.16.0.0/17", "10.16.128.0/18", "10.16.192.0/19"]
 
 
 def test_usable_addresses_leave_the_clouds_own() -> None:

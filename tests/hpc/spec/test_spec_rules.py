@@ -96,7 +96,10 @@ def test_small_vswitch_says_which_size_would_do() -> None:
     assert "432" in found.message
     assert "/23" in found.fix
     # The size that is named really is enough, and the next smaller one is not.
-    assert "HPC207" not in {f.code for f in findings_of({"network.cidr": "10.0.0.0/23", "pools[0].max": 400})}
+    vswitch = "network.vswitches"
+    wide = {"network.cidr": "10.0.0.0/23", "pools[0].max": 400, vswitch: {"cn-hangzhou-j": "10.0.0.0/23"}}
+    assert "HPC207" not in {f.code for f in findings_of(wide)}
+    assert "HPC207" in {f.code for f in findings_of({**wide, vswitch: {"cn-hangzhou-j": "10.0.0.0/24"}})}
 
 
 def test_unknown_type_warns_and_the_other_rules_go_on() -> None:
