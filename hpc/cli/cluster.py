@@ -6,14 +6,18 @@ import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
-from hpc.cli.output import err, out, print_findings, print_json
+from hpc.cli.output import err, out, print_json
 from hpc.cli.progress import Display, display
+from hpc.cli.reports import print_report
 from hpc.cli.stacks import JsonOption, StackArgument, stack_file
 from hpc.errors import CannotRunError, RefusedError
 
 if TYPE_CHECKING:
     from hpc.engine.results import RunResult
+    from hpc.preview.model import Report
+    from hpc.preview.run import Applied
 
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
@@ -28,28 +32,51 @@ def register(app: typer.Typer) -> None:
 
 
 def up(stack: StackArgument, yes: YesOption = False, as_json: JsonOption = False) -> None:
-    """Make the cloud what the stack says: checks, preview, question, deployment.
+    """Make the cloud what the stack says: preview with the rules as in `hpc preview`, question, deployment.
 
-    Ctrl-C stops cleanly; run it again to go on.
+    What the rules refuse is not deployed; they run again during the deployment. Ctrl-C stops cleanly; run it again to
+    go on.
 
     Exit code 0: done; 1: refused, or you said no; 2: it failed.
     """
     from hpc.deploy.session import open_session
+    from hpc.preview.model import Verdict
+    from hpc.preview.run import up_session
+
+    def agree(report: Report, planned: RunResult) -> None:
+        if not as_json:
+            print_report(report)
+        if planned.changed and not (yes or as_json):
+            _ask(f"Do this to {stack}?", shown)
+        shown.line("Deploying")
 
     with (
         display(f"{stack}: up", quiet=as_json) as shown,
         open_session(stack_file(stack), progress=shown.line, on_event=shown.event) as session,
     ):
-        shown.line("Previewing")
-        planned = session.deployment.preview()
-        _require(planned)
-        if not as_json:
-            print_findings(session.checked.findings)
-            _show_changes(planned)
-        if planned.changed and not (yes or as_json):
-            _ask(f"Do this to {stack}?", shown)
-        done = session.deployment.up()
-        _finish(done, as_json=as_json)
+        shown.line("Previewing with the rules")
+        applied = up_session(session, agree=agree)
+    if as_json:
+        _print_up(applied)
+    elif applied.done is None:
+        print_report(applied.report)
+        err().print(f"nothing was deployed; `hpc preview {stack}` says the same", markup=False)
+    elif applied.report.verdict is Verdict.REFUSED:
+        print_report(applied.report)
+        err().print("the deployment was stopped; what was made before stays, and the next run takes it up")
+    elif applied.report.verdict and applied.done.succeeded:
+        print_report(applied.report)
+    else:
+        _finish(applied.done, as_json=False)
+    if applied.report.verdict:
+        raise typer.Exit(int(applied.report.verdict))
+
+
+def _print_up(applied: Applied) -> None:
+    from hpc.preview.render.json import as_json
+
+    none = {"kind": "up", "succeeded": False, "changes": [], "outputs": {}, "seconds": 0.0}
+    print_json({**(_document(applied.done) if applied.done else none), "report": as_json(applied.report)})
 
 
 def refresh(
@@ -162,27 +189,29 @@ def _show_changes(result: RunResult) -> None:
 
 def _finish(result: RunResult, *, as_json: bool) -> None:
     if as_json:
-        print_json(
-            {
-                "kind": result.kind,
-                "succeeded": result.succeeded,
-                "changes": [
-                    {"type": c.type, "name": c.name, "operation": c.operation, "replacing": list(c.replacing)}
-                    for c in result.changed
-                ],
-                "outputs": dict(result.outputs),
-                "seconds": round(result.seconds, 1),
-            }
-        )
+        print_json(_document(result))
     _require(result)
     if not as_json and result.outputs:
         from rich.table import Table
 
         table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
         for name, value in result.outputs.items():
-            table.add_row(name, _text(value))
+            table.add_row(name, escape(_text(value)))
         out().print(table)
         err().print(f"[green]{result.kind}[/] took {result.seconds:.1f} s")
+
+
+def _document(result: RunResult) -> dict[str, Any]:
+    return {
+        "kind": result.kind,
+        "succeeded": result.succeeded,
+        "changes": [
+            {"type": c.type, "name": c.name, "operation": c.operation, "replacing": list(c.replacing)}
+            for c in result.changed
+        ],
+        "outputs": dict(result.outputs),
+        "seconds": round(result.seconds, 1),
+    }
 
 
 def _text(value: Any) -> str:

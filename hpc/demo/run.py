@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from hpc.cli.output import err, out, print_findings
 from hpc.cli.progress import Display, display
-from hpc.errors import CannotRunError
+from hpc.cli.reports import print_report
+from hpc.errors import CannotRunError, RefusedError
 from hpc.paths import PROJECT_ROOT
 
 if TYPE_CHECKING:
     from hpc.demo.job import Outcome
     from hpc.deploy.session import Session
+    from hpc.engine.results import RunResult
     from localcloud.api.client import LocalCloud
 
 #: Nodes that the job asks for.
@@ -36,14 +38,8 @@ def run(*, hosts: bool | None) -> None:
         open_session(STACK_FILE, progress=shown.line, on_event=shown.event, hosts=hosts) as session,
     ):
         print_findings(session.checked.findings)
-        shown.line("pulumi up")
-        done = session.deployment.up()
-        if not done.succeeded:
-            raise CannotRunError(
-                f"`pulumi up` of the local stack failed: {done.first_error}",
-                code="HPC810",
-                fix="see `hpc local logs`; `make demo` again goes on from here, `make demo-clean` starts over",
-            )
+        shown.line("Previewing with the rules")
+        done = _deployed(session, shown)
         out().print(f"\n[bold]The cluster is up[/] after {done.seconds:.1f} s: {len(done.changed)} resources changed")
         for name in ("ssh", "management", "mounts"):
             out().print(f"  {name:12} {done.outputs.get(name)}")
@@ -62,6 +58,29 @@ def run(*, hosts: bool | None) -> None:
         out().print("  API calls        .venv/bin/hpc local logs --calls")
         out().print("  change it        edit Pulumi.local.yaml, then .venv/bin/hpc up local")
         out().print("  remove it        make demo-clean")
+
+
+def _deployed(session: Session, shown: Display) -> RunResult:
+    """Preview and deployment, through the same gate as `hpc up`."""
+    from hpc.preview.model import Verdict
+    from hpc.preview.run import up_session
+
+    applied = up_session(session, agree=lambda report, planned: shown.line("pulumi up"))
+    if applied.report.verdict is Verdict.REFUSED:
+        print_report(applied.report)
+        raise RefusedError(
+            "the rules refuse the local stack",
+            code="HPC814",
+            fix="mend what is said above; `hpc preview local` says it too",
+        )
+    if applied.done is None or applied.report.verdict:
+        why = applied.done.first_error if applied.done else ""
+        raise CannotRunError(
+            f"`pulumi up` of the local stack failed: {why or '; '.join(i.message for i in applied.report.issues)}",
+            code="HPC810",
+            fix="see `hpc local logs`; `make demo` again goes on from here, `make demo-clean` starts over",
+        )
+    return applied.done
 
 
 def _job(session: Session, cloud: LocalCloud, shown: Display) -> Outcome:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,19 @@ PACK_PROGRAM = PROJECT_ROOT / "policies" / "analyzer"
 DEPLOYED = "deployed"
 
 
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of a deployment behind the gate.
+
+    Attributes:
+        report: of the preview where that was refused, else of the deployment itself, which is policed, too.
+        done: the deployment, or None where the preview kept it from beginning.
+    """
+
+    report: Report
+    done: RunResult | None
+
+
 def preview_session(session: Session, *, base: Base | None = None, drift: bool = False) -> Report:
     """Preview a stack that is open: what `hpc preview` reports and what `hpc up` has to pass.
 
@@ -42,19 +56,54 @@ def preview_session(session: Session, *, base: Base | None = None, drift: bool =
     Raises:
         RefusedError: the rules' settings or the waivers cannot be used.
     """
+    return _previewed(session, base=base, drift=drift)[0]
+
+
+def up_session(
+    session: Session, *, agree: Callable[[Report, RunResult], None] = lambda report, result: None
+) -> Applied:
+    """Preview an open stack and deploy it if that passes. There is no way past the preview.
+
+    The rules run again during the deployment, on values that the preview did not know, and stop it where one of them
+    is violated.
+
+    Args:
+        session: the stack.
+        agree: gets the preview that passed; raises where somebody does not want it.
+
+    Raises:
+        RefusedError: the rules' settings or the waivers cannot be used.
+    """
+    planned, result = _previewed(session)
+    if planned.verdict:
+        return Applied(planned, None)
+    agree(planned, result)
+    environment, waivers = rules_of(session.stack)
+    done = session.deployment.up(policy_packs=[PACK_PROGRAM], policy_configs=[environment.file])
+    made = finished_report(
+        session.stack, session.deployment.workspace.stack_file, environment, done, session.checked, waivers=waivers
+    )
+    return Applied(made, done)
+
+
+def _previewed(session: Session, *, base: Base | None = None, drift: bool = False) -> tuple[Report, RunResult]:
     environment, waivers = rules_of(session.stack)
     found = session.deployment.refresh(preview_only=True) if drift else None
-    result = session.deployment.preview(policy_packs=[PACK_PROGRAM], policy_configs=[environment.file])
-    return finished_report(
+    with ThreadPoolExecutor(1) as pool:  # the engine takes a while to export; a preview does not change the state
+        state = None if base else pool.submit(session.deployment.export)
+        result = session.deployment.preview(policy_packs=[PACK_PROGRAM], policy_configs=[environment.file])
+        before = base_of_state(state.result()) if state else base
+    made = finished_report(
         session.stack,
         session.deployment.workspace.stack_file,
         environment,
         result,
         session.checked,
-        base=base or base_of_state(session.deployment.export()),
+        base=before,
         waivers=waivers,
         drift=found,
     )
+    return made, result
 
 
 def preview_stack(
