@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 #: Name of the stack that only ever goes to the local cloud.
 LOCAL_STACK = "local"
 
+#: Where programs and providers find a local cloud, `host:port`.
+ENDPOINT_VARIABLE = "HPC_LOCAL_ENDPOINT"
+
 
 def cloud_dir() -> Path:
     """Folder of the local cloud: its database, its log, its hosts."""
@@ -51,7 +54,7 @@ def ensure_cloud(progress: Callable[[str], None], *, hosts: bool | None = None) 
 def cloud_environment(cloud: LocalCloud) -> Mapping[str, str]:
     """Variables by which the program, the SDKs and the sweep find the local cloud and its keys."""
     return {
-        "HPC_LOCAL_ENDPOINT": cloud.endpoint,
+        ENDPOINT_VARIABLE: cloud.endpoint,
         "ALIBABA_CLOUD_ACCESS_KEY_ID": cloud.record.access_key_id,
         "ALIBABA_CLOUD_ACCESS_KEY_SECRET": cloud.record.access_key_secret,
         # The real provider revokes security group rules by HTTPS whatever its protocol setting says.

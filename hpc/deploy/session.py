@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,10 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpc.checks import Checked, check_stack_file
-from hpc.deploy.local import LOCAL_STACK, cloud_environment, ensure_cloud, passphrase, pulumi_dir
+from hpc.deploy.local import (
+    ENDPOINT_VARIABLE,
+    LOCAL_STACK,
+    cloud_environment,
+    ensure_cloud,
+    passphrase,
+    pulumi_dir,
+)
 from hpc.deploy.providers import providers
 from hpc.engine.cli import ensure_cli
 from hpc.engine.project import Deployment, OnEvent, Workspace
+from hpc.errors import RefusedError
 from hpc.findings import FindingsError, has_errors
 from hpc.paths import PROJECT_ROOT
 
@@ -42,6 +52,22 @@ def stack_name(file: Path) -> str:
     """Name of the stack that a file configures: `dev` for `Pulumi.dev.yaml`."""
     name = file.name
     return name.removeprefix("Pulumi.").removesuffix(".yaml") if name.startswith("Pulumi.") else file.stem
+
+
+def _project_folder(stack: str, file: Path) -> Path:
+    """Folder of the Pulumi project: the repository for its own stack files, else a private copy."""
+    if stack == LOCAL_STACK:
+        return pulumi_dir() / "project"
+    folder = file.resolve().parent
+    if folder == PROJECT_ROOT:
+        return PROJECT_ROOT
+    if file.name != f"Pulumi.{stack}.yaml":
+        raise RefusedError(
+            f"{file.name} is no name of a stack that can be deployed",
+            code="HPC729",
+            fix=f"call it Pulumi.{stack}.yaml, by which the engine finds it",
+        )
+    return pulumi_dir().resolve() / "projects" / hashlib.sha256(str(folder).encode()).hexdigest()[:16]
 
 
 @contextmanager
@@ -75,12 +101,14 @@ def open_session(
     cloud = ensure_cloud(progress, hosts=hosts) if local else None
     environment: Mapping[str, str] = cloud_environment(cloud) if cloud else {}
     environment = {"HPC_PYTHON": sys.executable, **environment}  # commands of the program run in this Python
-    with providers(cli, environment, local=local, progress=progress) as ports:
+    redirected = local or ENDPOINT_VARIABLE in os.environ  # any stack may be tried out in a local cloud
+    with providers(cli, environment, local=redirected, progress=progress) as ports:
         workspace = Workspace(
             stack=stack,
             stack_file=file,
             cli=cli,
-            folder=pulumi_dir() / "project" if local else PROJECT_ROOT,
+            folder=_project_folder(stack, file),
+            config_folder=None if local else file.resolve().parent,
             backend=f"file://{pulumi_dir() / 'state'}" if local else None,
             passphrase=passphrase() if local else None,
             environment=environment,

@@ -6,6 +6,7 @@ with plain `pulumi up` where the language host is installed.
 
 from __future__ import annotations
 
+import json
 import os
 import runpy
 import shutil
@@ -43,6 +44,7 @@ class Workspace:
         program: the Python file to run.
         folder: folder of the Pulumi project; the project's own, or a private copy (then the engine writes its
             encryption salt there and not into the repository).
+        config_folder: where the engine reads and writes the stack file; None for a private copy of it.
         backend: state backend URL; None leaves it to the user's login.
         passphrase: of the stack's secrets; None leaves it to the user's environment.
         environment: further variables for the engine and the program.
@@ -54,6 +56,7 @@ class Workspace:
     cli: Path
     program: Path = PROJECT_ROOT / "__main__.py"
     folder: Path = PROJECT_ROOT
+    config_folder: Path | None = None
     backend: str | None = None
     passphrase: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -160,7 +163,12 @@ class Deployment:
         if workspace.folder != PROJECT_ROOT:
             workspace.folder.mkdir(parents=True, exist_ok=True)
             self._mirror(PROJECT_ROOT / _PROJECT_FILE, workspace.folder / _PROJECT_FILE)
-            self._copy_stack_file()
+            if workspace.config_folder is None:
+                self._copy_stack_file()
+            else:
+                where = os.path.relpath(workspace.config_folder, workspace.folder)
+                with (workspace.folder / _PROJECT_FILE).open("a", encoding="utf-8") as out:
+                    out.write(f"stackConfigDir: {json.dumps(where)}\n")
         if workspace.backend and workspace.backend.startswith("file://"):
             Path(workspace.backend.removeprefix("file://")).mkdir(parents=True, exist_ok=True)
         root = launcher(launcher_dir().parent / "session", workspace.cli)
