@@ -8,7 +8,10 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Protocol
 
+from hpc.demo.meter import Meter
 from hpc.errors import CannotRunError
 from hpc.paths import PROJECT_ROOT
 
@@ -20,6 +23,9 @@ CELLS, STEPS = 40, 20_000
 
 #: How long the job may take from its submission to its end, s; nodes have to be made for it.
 PATIENCE_S = 420
+
+#: How long its nodes may be there after it, s; they are idle for `idle` of the local stack first.
+RELEASE_PATIENCE_S = 240
 
 _RESULT = re.compile(r"ranks (\d+) cells (\d+) steps (\d+) largest difference (\S+)")
 
@@ -40,12 +46,27 @@ class Outcome:
         timeline: in the order in which it happened.
         serial, parallel: the program's answer with one rank and with one rank per node.
         nodes: where it ran.
+        spent_nodes, spent_always: CNY of the elastic nodes, and of the other instances, from the submission to the end.
     """
 
     timeline: list[Milestone] = field(default_factory=list)
     serial: str = ""
     parallel: str = ""
     nodes: str = ""
+    spent_nodes: Decimal = Decimal(0)
+    spent_always: Decimal = Decimal(0)
+
+
+class Cloud(Protocol):
+    """What is asked of the local cloud."""
+
+    def calls(self, action: str) -> list[dict[str, Any]]:
+        """The last calls of an action, oldest first."""
+        ...
+
+    def instances(self) -> list[dict[str, Any]]:
+        """The instances, with their state, price and tags."""
+        ...
 
 
 class Host:
@@ -83,13 +104,13 @@ class Host:
 _FIX = "look with `hpc ssh local`; `make demo` again goes on from here"
 
 
-def run_job(login: Host, nodes: int, calls: Callable[[str], list[float]], told: Callable[[str], None]) -> Outcome:
+def run_job(login: Host, nodes: int, cloud: Cloud, told: Callable[[str], None]) -> Outcome:
     """Build the program, compute the serial answer, submit the job, and watch until its nodes are released.
 
     Args:
         login: a login node.
         nodes: how many nodes the job wants.
-        calls: times (s since 1970) at which an API action was called.
+        cloud: where the nodes come from.
         told: gets a line for each milestone.
 
     Raises:
@@ -116,58 +137,76 @@ def run_job(login: Host, nodes: int, calls: Callable[[str], list[float]], told: 
         told(f"{milestone.seconds:6.1f} s  {what}")
 
     reached(f"submitted job {job} for {nodes} nodes; none is there")
-    _watch(login, job, nodes, submitted, calls, reached)
+    watch = _Watch(login, job, nodes, cloud, submitted, reached)
+    watch.until_finished()
     outcome.nodes = login.run(f"sacct -X -n -P -j {job} -o NodeList").strip()
     outcome.parallel = login.as_user(f"cat heat/result-{job}.txt").strip()
     _compare(outcome, nodes)
-    _watch_release(submitted, calls, reached)
+    watch.until_released()
+    outcome.spent_nodes, outcome.spent_always = watch.meter.spent(elastic=True), watch.meter.spent(elastic=False)
     return outcome
 
 
-def _watch(
-    login: Host,
-    job: str,
-    nodes: int,
-    submitted: float,
-    calls: Callable[[str], list[float]],
-    reached: Callable[..., None],
-) -> None:
-    """Until the job has ended; each stage is told once."""
-    asked = registered = running = False
-    deadline = submitted + PATIENCE_S
-    while True:
-        if not asked and (bought := [at for at in calls("RunInstances") if at >= submitted]):
-            asked = True
-            reached("RunInstances", min(bought))
-        seen = login.run(
-            f"sacct -X -n -P -j {job} -o State; echo --; squeue -h -j {job} -o '%T %r' 2>/dev/null; echo --; "
-            "scontrol show node -o | grep -c -E 'State=(ALLOCATED|MIXED|IDLE)[+]CLOUD ' || true"
-        ).split("--")
-        state, waiting, up = (part.strip() for part in seen)
-        if not registered and up.isdigit() and int(up) >= nodes:
-            registered = True
-            reached(f"{nodes} nodes registered")
-        if not running and (waiting.startswith("RUNNING") or state.startswith("COMPLETED")):
-            running = True
-            reached("running")
-        if state.startswith("COMPLETED"):
-            reached("finished")
-            return
-        if state.startswith(("FAILED", "CANCELLED", "TIMEOUT", "OUT_OF")) or time.time() > deadline:
-            reasons = login.run("sinfo -R -h -o '%n %E'; squeue -h -o '%i %T %r'").strip()
-            raise CannotRunError(f"job {job} is {state or 'unknown'}: {reasons}", code="HPC812", fix=_FIX)
-        time.sleep(1)
+class _Watch:
+    """Looks at a job and its nodes, and tells each stage once."""
 
+    def __init__(
+        self, login: Host, job: str, nodes: int, cloud: Cloud, submitted: float, reached: Callable[..., None]
+    ) -> None:
+        self._login, self._job, self._nodes, self._cloud = login, job, nodes, cloud
+        self._submitted, self._reached = submitted, reached
+        self._told: set[str] = set()
+        self.meter = Meter()
 
-def _watch_release(submitted: float, calls: Callable[[str], list[float]], reached: Callable[..., None]) -> None:
-    """Until the idle nodes are released."""
-    ended = time.time()
-    while time.time() < ended + 240:
-        if released := [at for at in calls("DeleteInstances") if at >= submitted]:
-            reached("idle nodes released", min(released))
-            return
-        time.sleep(2)
-    raise CannotRunError("the idle nodes were not released within 240 s", code="HPC812", fix=_FIX)
+    def _once(self, what: str, at: float | None = None) -> None:
+        if what not in self._told:
+            self._told.add(what)
+            self._reached(what, at)
+
+    def _look_at_cloud(self) -> None:
+        self.meter.look(self._cloud.instances(), time.time())
+        if bought := self._called("RunInstances"):
+            self._once("RunInstances", bought)
+        if self.meter.running_nodes >= self._nodes:
+            self._once("booted")
+
+    def _called(self, action: str) -> float | None:
+        """When an action was first called since the submission."""
+        times = (float(call["at"]) for call in self._cloud.calls(action))
+        return min((at for at in times if at >= self._submitted), default=None)
+
+    def until_finished(self) -> None:
+        """Until the job has ended."""
+        deadline = self._submitted + PATIENCE_S
+        while True:
+            self._look_at_cloud()
+            seen = self._login.run(
+                f"sacct -X -n -P -j {self._job} -o State; echo --; squeue -h -j {self._job} -o '%T %r' 2>/dev/null; "
+                "echo --; scontrol show node -o | grep -c -E 'State=(ALLOCATED|MIXED|IDLE)[+]CLOUD ' || true"
+            ).split("--")
+            state, waiting, up = (part.strip() for part in seen)
+            if up.isdigit() and int(up) >= self._nodes:
+                self._once(f"{self._nodes} nodes registered")
+            if waiting.startswith("RUNNING") or state.startswith("COMPLETED"):
+                self._once("running")
+            if state.startswith("COMPLETED"):
+                self._once("finished")
+                return
+            if state.startswith(("FAILED", "CANCELLED", "TIMEOUT", "OUT_OF")) or time.time() > deadline:
+                reasons = self._login.run("sinfo -R -h -o '%n %E'; squeue -h -o '%i %T %r'").strip()
+                raise CannotRunError(f"job {self._job} is {state or 'unknown'}: {reasons}", code="HPC812", fix=_FIX)
+            time.sleep(1)
+
+    def until_released(self) -> None:
+        """Until the idle nodes are released."""
+        ended = time.time()
+        while time.time() < ended + RELEASE_PATIENCE_S:
+            self._look_at_cloud()
+            if released := self._called("DeleteInstances"):
+                self._once("idle nodes released", released)
+                return
+            time.sleep(2)
+        raise CannotRunError(f"the idle nodes were not released within {RELEASE_PATIENCE_S} s", code="HPC812", fix=_FIX)
 
 
 def _compare(outcome: Outcome, nodes: int) -> None:

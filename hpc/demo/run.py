@@ -90,11 +90,7 @@ def _job(session: Session, cloud: LocalCloud, shown: Display) -> Outcome:
 
     # One key file and one login for all commands; the outputs do not change meanwhile.
     base = ssh_command(session, command=[])
-
-    def calls(action: str) -> list[float]:
-        return [float(call["at"]) for call in cloud.calls(action)]
-
-    return run_job(Host(lambda text: [*base, text]), NODES, calls, shown.line)
+    return run_job(Host(lambda text: [*base, text]), NODES, cloud, shown.line)
 
 
 def _tell(outcome: Outcome) -> None:
@@ -104,6 +100,10 @@ def _tell(outcome: Outcome) -> None:
     out().print(f"  ran on    {outcome.nodes}")
     out().print(f"  serial    {outcome.serial}")
     out().print(f"  parallel  {outcome.parallel}  [green]the same answer[/]")
+    out().print(
+        f"  cost      {outcome.spent_nodes:.3f} CNY for the nodes that came and went, {outcome.spent_always:.3f} CNY "
+        "for the others meanwhile, at the prices of the real cloud"
+    )
 
 
 def _price(session: Session) -> None:

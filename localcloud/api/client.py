@@ -105,6 +105,11 @@ class LocalCloud:
         counts: dict[str, int] = self.snapshot(documents=False)["counts"]
         return counts
 
+    def instances(self) -> list[dict[str, Any]]:
+        """The last thousand instances, newest first, with their state, price (CNY per hour) and tags."""
+        found: list[dict[str, Any]] = self.request("GET", "/_local/instances?limit=1000")["instances"]
+        return found
+
     def knobs(self) -> dict[str, Any]:
         """The knobs as they are."""
         result: dict[str, Any] = self.request("GET", "/_local/knobs")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -42,12 +42,20 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo_job.time, "sleep", lambda seconds: None)
 
 
-def calls(action: str) -> list[float]:
-    return [4e9]  # far after any submission
+class Cloud:
+    """A cloud with two elastic nodes and one instance that is always there."""
+
+    def calls(self, action: str) -> list[dict[str, Any]]:
+        return [{"at": 1.0}, {"at": 4e9}, {"at": 5e9}]  # before the submission, and far after it
+
+    def instances(self) -> list[dict[str, Any]]:
+        tags = {"hpc:pool": "mpi"}
+        node = {"status": "Running", "price_hour": 3.5, "tags": tags}
+        return [{"id": "i-1", **node}, {"id": "i-2", **node}, {"id": "i-3", **node, "tags": {}}]
 
 
-def run(made: Host, nodes: int = 2, calls: Callable[[str], list[float]] = calls) -> demo_job.Outcome:
-    return run_job(made, nodes, calls, lambda line: None)
+def run(made: Host, nodes: int = 2) -> demo_job.Outcome:
+    return run_job(made, nodes, Cloud(), lambda line: None)
 
 
 def test_the_timeline_and_the_answers() -> None:
@@ -55,6 +63,7 @@ def test_the_timeline_and_the_answers() -> None:
     assert [m.what for m in outcome.timeline] == [
         "submitted job 7 for 2 nodes; none is there",
         "RunInstances",
+        "booted",
         "2 nodes registered",
         "running",
         "finished",
