@@ -76,7 +76,8 @@ def _print_up(applied: Applied) -> None:
     from hpc.preview.render.json import as_json
 
     none = {"kind": "up", "succeeded": False, "changes": [], "outputs": {}, "seconds": 0.0}
-    print_json({**(_document(applied.done) if applied.done else none), "report": as_json(applied.report)})
+    done = {**_document(applied.done), "packs": list(applied.done.packs)} if applied.done else none
+    print_json({**done, "report": as_json(applied.report)})
 
 
 def refresh(

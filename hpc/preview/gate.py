@@ -99,13 +99,15 @@ def report(
     )
 
 
-def could_not_run(error_code: str, message: str, fix: str, *, stack: str, stack_file: str) -> Report:
-    """The report of a preview that did not even begin."""
+def could_not_run(
+    error_code: str, message: str, fix: str, *, stack: str, stack_file: str, verdict: Verdict = Verdict.COULD_NOT_RUN
+) -> Report:
+    """The report of a preview that did not even begin: something was missing, or (`verdict`) it was refused."""
     issue = Issue(error_code, error_code, True, "error", _title(error_code), message, fix, page=_page(error_code))
     return Report(
         stack=stack,
         stack_file=stack_file,
-        verdict=Verdict.COULD_NOT_RUN,
+        verdict=verdict,
         reasons=(message,),
         issues=(issue,),
         waived=(),

@@ -16,7 +16,7 @@ from hpc.findings import has_errors
 from hpc.paths import PROJECT_ROOT
 from hpc.preview.environment import Environment, environment_of
 from hpc.preview.gate import could_not_run, report
-from hpc.preview.model import Base, Report, base_of, base_of_state
+from hpc.preview.model import Base, Report, Verdict, base_of, base_of_state
 from policies.registry import BY_NAME
 from policies.waivers import Waivers, load_waivers
 
@@ -144,7 +144,14 @@ def preview_stack(
             return preview_session(session, base=before, drift=drift)
     except HpcError as error:
         return replace(
-            could_not_run(error.code, error.message, error.fix, stack=stack, stack_file=_shown(file)),
+            could_not_run(
+                error.code,
+                error.message,
+                error.fix,
+                stack=stack,
+                stack_file=_shown(file),
+                verdict=Verdict(error.exit_code),
+            ),
             pages=pages_address(os.environ),
         )
 

@@ -26,8 +26,8 @@ def marker(stack: str) -> str:
 def as_markdown(report: Report) -> str:
     """A report as a comment."""
     out = [marker(report.stack), f"## {_SIGN[report.verdict]} {_plain(report.stack)}: {_headline(report)}", ""]
-    fix = [_issue(issue, report.pages) for issue in report.issues if _blocks(report, issue)]
-    look = [_issue(issue, report.pages) for issue in report.issues if not _blocks(report, issue)]
+    fix = _issues((issue for issue in report.issues if _blocks(report, issue)), report.pages)
+    look = _issues((issue for issue in report.issues if not _blocks(report, issue)), report.pages)
     out += [*_section("Fix this", fix), *_section("Worth a look", look)]
     out += _section("Waived", (f"- **{issue.code}** {_plain(issue.message)}" for issue in report.waived))
     if report.price:
@@ -66,15 +66,22 @@ def _section(title: str, rows: Iterable[str]) -> list[str]:
     return [f"### {title}", "", *lines[:_ROWS], *left, ""]
 
 
-def _issue(issue: Issue, pages: str) -> str:
-    where = f" `{_code(issue.resource or issue.path)}`" if issue.resource or issue.path else ""
-    page = ""
-    if issue.page:
-        page = f" ([about this rule]({pages.rstrip('/')}/{issue.page}))" if pages else f" (`{issue.page}`)"
-    return (
-        f"- **{issue.code} {_plain(issue.title)}**{where}<br>{_plain(issue.message)}<br>"
-        f"**Fix:** {_plain(issue.fix)}{page}"
-    )
+def _issues(issues: Iterable[Issue], pages: str) -> list[str]:
+    """One entry for all that is said of one place by one rule with one fix."""
+    entries: dict[tuple[str, ...], list[str]] = {}
+    for issue in issues:
+        key = (issue.code, issue.title, issue.resource or issue.path, issue.fix, issue.page)
+        entries.setdefault(key, []).append(issue.message)
+    return [_issue(*key, messages=messages, pages=pages) for key, messages in entries.items()]
+
+
+def _issue(code: str, title: str, place: str, fix: str, page: str, *, messages: Sequence[str], pages: str) -> str:
+    where = f" `{_code(place)}`" if place else ""
+    about = ""
+    if page:
+        about = f" ([about this rule]({pages.rstrip('/')}/{page}))" if pages else f" (`{page}`)"
+    said = "<br>".join(_plain(message) for message in messages)
+    return f"- **{code} {_plain(title)}**{where}<br>{said}<br>**Fix:** {_plain(fix)}{about}"
 
 
 def _price(price: Price) -> list[str]:
