@@ -103,13 +103,19 @@ class Props:
         return Props(value, self._path(key))
 
     def parts(self, key: str) -> Iterator[Props]:
-        """The entries of a list of maps."""
+        """The entries of a list of maps.
+
+        Of a list that is not known yet bridged providers make one entry that has nothing in it but the required
+        inputs, not known either. Such an entry says nothing about its optional inputs, so it counts as unknown.
+        """
         for index, value in enumerate(self._list(key)):
             path = f"{self._path(key)}[{index}]"
             if value is UNKNOWN:
                 raise UnverifiedError(path)
             if not isinstance(value, Mapping):
                 raise UnverifiedError(path, "is not a map")
+            if all(item is UNKNOWN for item in value.values()):
+                raise UnverifiedError(path)
             yield Props(value, path)
 
     def _list(self, key: str) -> Sequence[Any]:

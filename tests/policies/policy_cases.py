@@ -197,6 +197,13 @@ def _document(*statements: dict[str, Any]) -> str:
 
 
 NO_ERDMA = "ecs.c7.2xlarge"
+LAUNCHED = {
+    "instanceType": NO_ERDMA,
+    "maxPrice": "1",
+    "priority": "1",
+    "vswitchId": "vsw-1",
+    "weightedCapacity": "1",
+}
 GROUP_SOURCE = {"sourceSecurityGroupId": None}
 OWN_SOURCE: dict[str, Any] = {**GROUP_SOURCE, "cidrIp": "10.16.0.0/16"}
 SSH: dict[str, Any] = {**GROUP_SOURCE, "portRange": "22/22"}
@@ -227,7 +234,7 @@ BAD: list[Case] = [
         kinds.SCALING,
         ({"instanceTypes": ["ecs.c8ae.4xlarge", NO_ERDMA]}, NO_ERDMA),
         ({"instanceTypes": None, "instanceType": NO_ERDMA}, NO_ERDMA),
-        ({"instanceTypeOverrides": [{"instanceType": NO_ERDMA}]}, NO_ERDMA),
+        ({"instanceTypes": None, "instanceTypeOverrides": [{"instanceType": NO_ERDMA}]}, NO_ERDMA),
     ),
     *_cases("hpc-erdma-capable-types", kinds.QUEUE, ({"computeNodes": [{"instanceType": NO_ERDMA}]}, NO_ERDMA)),
     *_cases(
@@ -240,7 +247,7 @@ BAD: list[Case] = [
         "hpc-erdma-capable-members",
         kinds.PROVISIONING,
         (
-            {"launchTemplateConfigs": [{"instanceType": NO_ERDMA}], "_parent": urn(kinds.POOL, "c-pool-mpi")},
+            {"launchTemplateConfigs": [LAUNCHED], "_parent": urn(kinds.POOL, "c-pool-mpi")},
             NO_ERDMA,
         ),
     ),
@@ -376,7 +383,10 @@ BAD: list[Case] = [
         ({"policyDocument": _document({"Action": ["ecs:*"]})}, "allows `ecs:*`"),
         ({"policyDocument": _document({"Effect": "Allow", "NotAction": "ram:*"})}, "all but some".replace("all", "*")),
         ({"policyDocument": None, "document": _document({"Action": "ram:*"})}, "allows `ram:*`"),
-        ({"policyDocument": None, "statements": [{"effect": "Allow", "actions": ["ecs:*"]}]}, "allows `ecs:*`"),
+        (
+            {"policyDocument": None, "statements": [{"effect": "Allow", "actions": ["ecs:*"], "resources": ["*"]}]},
+            "allows `ecs:*`",
+        ),
         ({"policyDocument": "{"}, "could not be verified: `policyDocument` is no policy document"),
     ),
     *_cases(
@@ -393,7 +403,7 @@ BAD: list[Case] = [
         "hpc-disks-encrypted",
         kinds.INSTANCE,
         ({"systemDiskEncrypted": False}, "systemDiskEncrypted"),
-        ({"dataDisks": [{"encrypted": True}, {"size": 10}]}, "dataDisks[1].encrypted is not true"),
+        ({"dataDisks": [{"size": 20, "encrypted": True}, {"size": 20}]}, "dataDisks[1].encrypted is not true"),
     ),
     *_cases(
         "hpc-nas-encrypted", kinds.FILE_SYSTEM, ({"encryptType": 0}, "encryptType"), ({"encryptType": None}, "key of")
@@ -509,7 +519,30 @@ UNKNOWNS: list[Case] = [
     for rule, kind, changes, says, config in [
         ("hpc-erdma-capable-types", kinds.POOL, {"instanceTypes": [UNKNOWN]}, "`instanceTypes[0]` is known only", {}),
         ("hpc-erdma-capable-types", kinds.POOL, {"interconnect": UNKNOWN}, "`interconnect`", {}),
+        (
+            "hpc-erdma-capable-types",
+            kinds.SCALING,
+            {"instanceTypes": None, "instanceTypeOverrides": UNKNOWN},
+            "`instanceTypeOverrides",
+            {},
+        ),
+        ("hpc-erdma-capable-types", kinds.QUEUE, {"computeNodes": UNKNOWN}, "`computeNodes", {}),
+        ("hpc-erdma-capable-types", kinds.INSTANCE, {"networkInterfaces": UNKNOWN}, "`networkInterfaces", {}),
         ("hpc-erdma-capable-members", kinds.TEMPLATE, {"instanceType": UNKNOWN}, "`instanceType`", {}),
+        (
+            "hpc-erdma-capable-members",
+            kinds.PROVISIONING,
+            {"launchTemplateConfigs": UNKNOWN, "_parent": urn(kinds.POOL, "c-pool-mpi")},
+            "`launchTemplateConfigs",
+            {},
+        ),
+        (
+            "hpc-budget-hour",
+            kinds.SCALING_GROUP,
+            {"launchTemplateOverrides": UNKNOWN},
+            "`launchTemplateOverrides",
+            {"maxHourly": 9999},
+        ),
         ("hpc-erdma-traffic-mode", kinds.INTERFACE, {"networkInterfaceTrafficMode": UNKNOWN}, "TrafficMode`", {}),
         ("hpc-port-range-width", kinds.GROUP_RULE, {"portRange": UNKNOWN}, "`portRange`", {}),
         ("hpc-protocol-all", kinds.GROUP_RULE, {"ipProtocol": UNKNOWN}, "`ipProtocol`", {}),
@@ -531,7 +564,7 @@ UNKNOWNS: list[Case] = [
             {},
         ),
         ("hpc-disks-encrypted", kinds.TEMPLATE, {"systemDisk": {"encrypted": UNKNOWN}}, "`systemDisk.encrypted`", {}),
-        ("hpc-disks-encrypted", kinds.INSTANCE, {"dataDisks": UNKNOWN}, "`dataDisks`", {}),
+        ("hpc-disks-encrypted", kinds.INSTANCE, {"dataDisks": UNKNOWN}, "`dataDisks", {}),
         ("hpc-nas-encrypted", kinds.FILE_SYSTEM, {"encryptType": UNKNOWN}, "`encryptType`", {}),
         ("hpc-nas-sources", kinds.NAS_RULE, {"sourceCidrIp": UNKNOWN}, "`sourceCidrIp`", {}),
         (

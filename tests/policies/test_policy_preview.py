@@ -182,6 +182,5 @@ def test_what_is_deployed_keeps_the_rules(stack: Stack) -> None:
         again = preview_session(session)
         assert again.price is not None and again.price.base == "deployed"
         assert again.price.rows[-1].delta is not None and abs(again.price.rows[-1].delta.worst or 0) < 1
-        assert session.deployment.destroy().succeeded
 
     stack.run(run)
