@@ -68,11 +68,11 @@ def env() -> None:
     """Print the variables by which SDKs, the CLI and plain `pulumi up -s local` find it: eval "$(hpc local env)"."""
     import shlex
 
-    from hpc.deploy.local import cloud_environment, passphrase, pulumi_dir
+    from hpc.deploy.local import backend, cloud_environment, passphrase
 
     variables = {
         **cloud_environment(_running()),
-        "PULUMI_BACKEND_URL": f"file://{pulumi_dir() / 'state'}",
+        "PULUMI_BACKEND_URL": backend(),
         "PULUMI_CONFIG_PASSPHRASE": passphrase(),
     }
     for name, value in variables.items():

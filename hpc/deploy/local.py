@@ -30,6 +30,13 @@ def pulumi_dir() -> Path:
     return state_dir() / "pulumi"
 
 
+def backend() -> str:
+    """Address of the state backend of local stacks; its folder is there afterwards."""
+    folder = pulumi_dir() / "state"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return f"file://{folder}"
+
+
 def running_cloud() -> LocalCloud | None:
     """The local cloud if it runs, else None."""
     from localcloud.api.client import LocalCloud

@@ -15,6 +15,7 @@ from hpc.checks import Checked, check_stack_file
 from hpc.deploy.local import (
     ENDPOINT_VARIABLE,
     LOCAL_STACK,
+    backend,
     cloud_environment,
     ensure_cloud,
     passphrase,
@@ -109,7 +110,7 @@ def open_session(
             cli=cli,
             folder=_project_folder(stack, file),
             config_folder=None if local else file.resolve().parent,
-            backend=f"file://{pulumi_dir() / 'state'}" if local else None,
+            backend=backend() if local else None,
             passphrase=passphrase() if local else None,
             environment=environment,
             debug_providers=ports,
