@@ -55,12 +55,12 @@ def stack_name(file: Path) -> str:
     return name.removeprefix("Pulumi.").removesuffix(".yaml") if name.startswith("Pulumi.") else file.stem
 
 
-def _project_folder(stack: str, file: Path) -> Path:
+def _project_folder(stack: str, file: Path, *, redirected: bool) -> Path:
     """Folder of the Pulumi project: the repository for its own stack files, else a private copy."""
     if stack == LOCAL_STACK:
         return pulumi_dir() / "project"
     folder = file.resolve().parent
-    if folder == PROJECT_ROOT:
+    if folder == PROJECT_ROOT and not redirected:
         return PROJECT_ROOT
     if file.name != f"Pulumi.{stack}.yaml":
         raise RefusedError(
@@ -108,8 +108,9 @@ def open_session(
             stack=stack,
             stack_file=file,
             cli=cli,
-            folder=_project_folder(stack, file),
-            config_folder=None if local else file.resolve().parent,
+            folder=_project_folder(stack, file, redirected=redirected),
+            # The engine writes the salt of a passphrase into the stack file; one that is tried out stays as it is.
+            config_folder=None if redirected else file.resolve().parent,
             backend=backend() if local else None,
             passphrase=passphrase() if local else None,
             environment=environment,
