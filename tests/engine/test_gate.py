@@ -163,8 +163,10 @@ SHIPPED = sorted({file.name.split(".")[1] for file in PROJECT_ROOT.glob("Pulumi.
 @pytest.mark.parametrize("stack", SHIPPED)
 def test_shipped_stack_passes_by_the_settings_of_its_environment(place: Place, stack: str) -> None:
     file = place.file(stack)
+    text = file.read_text(encoding="utf-8")
     done = place.hpc("preview", file, "--json")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert file.read_text(encoding="utf-8") == text, "a stack that is tried out keeps its file as it is"
     report = json.loads(done.stdout)
     assert (report["verdict"], report["reasons"], report["notes"]) == ("passed", [], [])
     assert report["environment"] == f"policies/config/{stack}.json"
