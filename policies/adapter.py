@@ -52,13 +52,19 @@ class Seen:
 
     def __init__(self) -> None:
         self._resources: dict[str, Resource] = {}
+        #: The whole stack where the server has read it already.
+        self.whole: Stack | None = None
 
     def __contains__(self, urn: str) -> bool:
         return urn in self._resources
 
+    def keep(self, resource: Resource) -> None:
+        """Look at a resource anew."""
+        self._resources[resource.urn] = resource
+
     def take(self, args: ResourceValidationArgs) -> None:
         """Look at a resource anew. The first policy of the pack does so, before any rule asks."""
-        self._resources[args.urn] = resource_of(args)
+        self.keep(resource_of(args))
 
     def resource(self, args: ResourceValidationArgs) -> Resource:
         """A resource as it was seen last."""
@@ -66,15 +72,34 @@ class Seen:
 
     def stack(self, resources: Sequence[PolicyResource]) -> Stack:
         """All resources of a stack, with their inputs and what those come from."""
-        return Stack(tuple(self._whole(resource) for resource in resources))
+        return self.whole or Stack(tuple(self._from_policy(resource) for resource in resources))
 
-    def _whole(self, args: PolicyResource) -> Resource:
-        identity = _read(args.props, "id") if "id" in args.props else None
-        known = self._resources.get(args.urn)
-        if known is None:
-            # The run did not register it (a run with targets, for instance): its outputs are all there is.
-            known = Resource(args.resource_type, args.name, Props(plain(args.props)), args.urn)
-        sources = {key: tuple(one.urn for one in found) for key, found in args.property_dependencies.items()}
-        parent = args.parent.urn if args.parent else (args.opts.parent or "")
-        props = known.props if identity is None else Props({**known.props.values, "id": identity})
-        return replace(known, props=props, protect=bool(args.opts.protect), parent=parent, sources=sources)
+    def _from_policy(self, args: PolicyResource) -> Resource:
+        return self.deployed(
+            Resource(
+                args.resource_type,
+                args.name,
+                # What the run did not register (a run with targets, for instance) has nothing but its outputs.
+                Props({} if args.urn in self else plain(args.props)),
+                args.urn,
+                bool(args.opts.protect),
+                args.parent.urn if args.parent else (args.opts.parent or ""),
+                sources={key: tuple(one.urn for one in found) for key, found in args.property_dependencies.items()},
+            ),
+            _read(args.props, "id") if "id" in args.props else None,
+        )
+
+    def deployed(self, resource: Resource, identity: Any) -> Resource:
+        """A resource as rules about the stack see it: with the inputs that were kept of it, and its id.
+
+        Args:
+            resource: what the engine says of it at the end of the run.
+            identity: its id, `UNKNOWN`, or None where it has none.
+        """
+        known = self._resources.get(resource.urn)
+        props = known.props if known else resource.props
+        return replace(
+            resource,
+            props=props if identity is None else Props({**props.values, "id": identity}),
+            region=known.region if known else "",
+        )

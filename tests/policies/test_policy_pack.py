@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 import yaml
 from analysis import plain as state_values
-from policy_cases import BAD, UNKNOWNS
+from policy_cases import BAD, UNKNOWNS, Case
 from pulumi.runtime import proto
 from pulumi_policy import (
     EnforcementLevel,
@@ -22,13 +22,14 @@ from pulumi_policy import (
     ResourceValidationPolicy,
     StackValidationPolicy,
 )
+from pulumi_policy.deserialize import SPECIAL_SECRET_SIG, SPECIAL_SIG_KEY
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, unknown_checking_proxy
 
 from hpc.errors import RefusedError
 from hpc.paths import PROJECT_ROOT
 from policies import docs, kinds
 from policies.adapter import Seen, plain, resource_of
-from policies.model import Violation
+from policies.model import Resource, Violation
 from policies.pack import INPUTS, policies
 from policies.props import UNKNOWN, Props, UnverifiedError
 from policies.registry import BY_NAME, RULES
@@ -147,6 +148,71 @@ def test_showing_resources_by_type_changes_nothing(config: dict[str, Any]) -> No
         mend = proto.AnalyzeRequest(type=one.type, urn=one.urn, name=one.name, properties=request.properties)
         assert both[0].Remediate(mend, None) == both[1].Remediate(mend, None), case
     assert said > len(BAD) / 2
+
+
+def engine_values(value: Any) -> Any:
+    """Inputs as the engine sends them at a preview."""
+    if value is UNKNOWN:
+        return UNKNOWN_STRING_VALUE
+    if isinstance(value, dict):
+        return {key: engine_values(item) for key, item in value.items()}
+    return [engine_values(item) for item in value] if isinstance(value, list) else value
+
+
+def whole(case: Case) -> proto.AnalyzeStackRequest:
+    """The stack of a case as the engine shows it at the end: outputs, and what they come from."""
+    request = proto.AnalyzeStackRequest()
+    for one in case.stack().resources:
+        told = request.resources.add(type=one.type, urn=one.urn, name=one.name, parent=one.parent)
+        told.options.protect = one.protect
+        told.properties.update(state_values({**one.props.values, "id": f"{one.name}-id"}))
+        told.provider.properties.update({"region": one.region or "cn-hangzhou"})
+        for key, urns in one.sources.items():
+            told.propertyDependencies[key].urns.extend(urns)
+    return request
+
+
+@pytest.mark.parametrize("registered", [True, False], ids=["seen before", "of an earlier run"])
+def test_unpacking_the_stack_once_changes_nothing(registered: bool) -> None:
+    """Both servers say the same of every stack that some rule refuses, whether its resources were registered or not."""
+    said = 0
+    for case in [case for case in (*BAD, *UNKNOWNS) if BY_NAME[case.rule].stack_check]:
+        answers = []
+        for make in (library_server, ByType):
+            seen = Seen()
+            server_of_pack = make("hpc", "1", policies(seen=seen), EnforcementLevel.ADVISORY)
+            server_of_pack.seen = seen
+            settings = proto.ConfigureAnalyzerRequest()
+            settings.policyConfig[case.rule].properties.update(case.config)
+            settings.policyConfig[case.rule].enforcementLevel = proto.MANDATORY
+            server_of_pack.Configure(settings, None)
+            for one in case.stack().resources if registered else ():
+                request = proto.AnalyzeRequest(type=one.type, urn=one.urn, name=one.name)
+                request.properties.update(engine_values(one.props.values))
+                request.provider.properties.update({"region": one.region or "cn-hangzhou"})
+                server_of_pack.Analyze(request, None)
+            answers.append(server_of_pack.AnalyzeStack(whole(case), None).diagnostics)
+        assert answers[0] == answers[1], case
+        said += any(diagnostic.policyName == case.rule for diagnostic in answers[1])
+    assert said > 20
+
+
+def test_types_that_no_rule_looks_at_and_secrets() -> None:
+    seen = Seen()
+    one = ByType("hpc", "1", policies(seen=seen), EnforcementLevel.ADVISORY)
+    one.seen = seen
+    request = proto.AnalyzeRequest(type="other:x:Y", urn="urn:x::y", name="y")
+    secret = {SPECIAL_SIG_KEY: SPECIAL_SECRET_SIG, "value": {"a": [1, None, True, UNKNOWN_STRING_VALUE]}}
+    request.properties.update({"s": secret, "n": 7})
+    assert one.Analyze(request, None) == proto.AnalyzeResponse()
+    assert one.Remediate(request, None) == proto.RemediateResponse()
+    kept = seen.resource(arguments({}, "other:x:Y", "y")).props
+    assert kept.values == {}, "of another URN nothing is known"
+    assert seen.deployed(Resource("other:x:Y", "y", Props({}), "urn:x::y"), "i").props.values == {
+        "s": {"a": [1.0, None, True, UNKNOWN]},
+        "n": 7.0,
+        "id": "i",
+    }
 
 
 # Waivers
