@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 
 
 class Clock:
@@ -32,11 +33,13 @@ def moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
+@lru_cache(maxsize=4096)  # a page of a list has the same few times over and over
 def iso_seconds(seconds: float) -> str:
     """`2026-12-01T10:18:29Z`, the form of VPC, NAS, RAM and STS."""
     return moment(seconds).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+@lru_cache(maxsize=4096)
 def iso_minutes(seconds: float) -> str:
     """`2026-12-01T10:18Z`, the form of most ECS times."""
     return moment(seconds).strftime("%Y-%m-%dT%H:%MZ")

@@ -37,7 +37,9 @@ _TIMERS = {
     "file_system": nas.on_timer,
     "image": ecs_images_disks.on_timer,
 }
+#: How often timers are looked at, and the pause between two batches of them, seconds.
 _ON_TIME = 0.2
+_BETWEEN = 0.005
 _CHECKPOINT_ROUNDS = 10
 __all__ = ["Server", "actions"]
 
@@ -136,9 +138,9 @@ class Server:
         call = self.call("timer")
         with self.store.transaction():
             due = self.store.due(now)
-            for kind, resource_id, event, at in due:
+            for (kind, event, at), timers in itertools.groupby(due, key=lambda timer: (timer[0], timer[2], timer[3])):
                 call.now = at
-                _TIMERS[kind](call, resource_id, event)
+                _TIMERS[kind](call, [resource_id for _, resource_id, _, _ in timers], event)
         self.finish(call)
         return bool(due)
 
@@ -147,7 +149,8 @@ class Server:
         for round_ in itertools.count(1):
             await asyncio.sleep(_ON_TIME)
             try:
-                self.tick()
+                while self.tick():
+                    await asyncio.sleep(_BETWEEN)  # requests that wait come first
                 if round_ % _CHECKPOINT_ROUNDS == 0:
                     await asyncio.to_thread(self.store.checkpoint)
             except Exception:
@@ -156,7 +159,7 @@ class Server:
     def _settled(self, instance_id: str, state: HostState) -> None:
         call = self.call("host")
         with self.store.transaction():
-            instance_ops.settle(call, instance_id, str(state.value))
+            instance_ops.settle(call, [instance_id], str(state.value))
 
     def _vanished(self, instance_id: str) -> None:
         _log.warning("%s: its host has stopped by itself", instance_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from localcloud.api import ids
@@ -534,9 +535,7 @@ def image_types(call: Call) -> dict[str, Any]:
     }
 
 
-def on_timer(call: Call, image_id: str, event: str) -> None:
-    """An image has become ready."""
-    doc = call.store.get("image", image_id)
-    if doc is not None and event == "ready":
-        doc["status"] = "Available"
-        call.store.update("image", doc)
+def on_timer(call: Call, image_ids: Sequence[str], event: str) -> None:
+    """Images have become ready."""
+    if event == "ready":
+        call.store.change("image", call.store.get_many("image", image_ids), {"status": "Available"})

@@ -386,10 +386,9 @@ def run_instances(call: Call) -> dict[str, Any]:
         for element in secondary:
             _secondary(call, doc, element, tags)
     call.network_changed()
-    for doc in docs:
-        if doc["auto_release"]:
-            call.store.set_timer("instance", doc["id"], "auto_release", doc["auto_release"])
-        instance_ops.boot(call, doc)
+    if at := charge["auto_release"]:
+        call.store.set_timers("instance", [(doc["id"], "auto_release", at) for doc in docs])
+    instance_ops.boot(call, *docs)
     return {
         "InstanceIdSets": {"InstanceIdSet": [doc["id"] for doc in docs]},
         "TradePrice": float(charge["price_hour"]) * amount,

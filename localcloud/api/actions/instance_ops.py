@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from localcloud.api.call import Call
+from localcloud.api.driver import Driver
 from localcloud.api.hosts_view import host
 from localcloud.api.store import Doc
+from localcloud.contracts import Host
 
 
 def start(call: Call, doc: Doc, status: str) -> None:
@@ -16,13 +19,18 @@ def start(call: Call, doc: Doc, status: str) -> None:
     boot(call, doc)
 
 
-def boot(call: Call, doc: Doc) -> None:
-    """Have a host boot, or the clock pretend it."""
-    if call.cloud.driver.real:
-        machine = host(doc)
-        call.after(lambda driver: driver.start(machine))
-    else:
-        call.store.set_timer("instance", doc["id"], "started", call.now + call.cloud.knobs.instance_start)
+def boot(call: Call, *docs: Doc) -> None:
+    """Have hosts boot, or the clock pretend it."""
+    if not call.cloud.driver.real:
+        at = call.now + call.cloud.knobs.instance_start
+        call.store.set_timers("instance", [(doc["id"], "started", at) for doc in docs])
+        return
+    for doc in docs:
+        call.after(_starter(host(doc)))
+
+
+def _starter(machine: Host) -> Callable[[Driver], None]:
+    return lambda driver: driver.start(machine)
 
 
 def stop(call: Call, doc: Doc, *, force: bool, mode: str) -> None:
@@ -68,18 +76,11 @@ def release(call: Call, doc: Doc) -> None:
     call.network_changed()
 
 
-def settle(call: Call, instance_id: str, status: str) -> None:
-    """An instance has reached a state that it was on its way to."""
-    doc = call.store.get("instance", instance_id)
-    if doc is None:
-        return
+def settle(call: Call, instance_ids: Sequence[str], status: str) -> None:
+    """Instances have reached a state that they were on their way to."""
     expected = {"Running": ("Pending", "Starting"), "Stopped": ("Stopping", "Running", "Pending", "Starting")}[status]
-    if doc["status"] not in expected:
-        return
-    doc["status"] = status
-    if status == "Running":
-        doc["started"] = call.now
-    call.store.update("instance", doc)
+    docs = [doc for doc in call.store.get_many("instance", instance_ids) if doc["status"] in expected]
+    call.store.change("instance", docs, {"status": status, **({"started": call.now} if status == "Running" else {})})
 
 
 def reclaim(call: Call, doc: Doc) -> float:
@@ -100,17 +101,14 @@ def locks(doc: Doc) -> dict[str, Any]:
     return {"LockReason": [{"LockReason": "Recycling", "LockMsg": ""}] if doc.get("reclaim_at") else []}
 
 
-def on_timer(call: Call, instance_id: str, event: str) -> None:
-    """A timer of an instance has run out."""
-    doc = call.store.get("instance", instance_id)
-    if doc is None:
+def on_timer(call: Call, instance_ids: Sequence[str], event: str) -> None:
+    """A timer of instances has run out."""
+    if event in ("started", "stopped"):
+        settle(call, instance_ids, "Running" if event == "started" else "Stopped")
         return
-    if event == "started":
-        settle(call, instance_id, "Running")
-    elif event == "stopped":
-        settle(call, instance_id, "Stopped")
-    elif event == "auto_release" or (event == "reclaim" and doc["spot_behavior"] != "Stop"):
-        release(call, doc)
-    elif event == "reclaim":
-        doc["reclaim_at"] = None
-        stop(call, doc, force=True, mode="StopCharging")
+    for doc in call.store.get_many("instance", instance_ids):
+        if event == "auto_release" or (event == "reclaim" and doc["spot_behavior"] != "Stop"):
+            release(call, doc)
+        elif event == "reclaim":
+            doc["reclaim_at"] = None
+            stop(call, doc, force=True, mode="StopCharging")

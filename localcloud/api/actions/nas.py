@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Sequence
 from typing import Any
 
 from localcloud.api import ids
@@ -545,9 +546,7 @@ def delete_mount_target(call: Call) -> dict[str, Any]:
     return {}
 
 
-def on_timer(call: Call, fs_id: str, event: str) -> None:
-    """A file system has become ready."""
-    doc = call.store.get("file_system", fs_id)
-    if doc is not None and event == "ready":
-        doc["status"] = "Running"
-        call.store.update("file_system", doc)
+def on_timer(call: Call, system_ids: Sequence[str], event: str) -> None:
+    """File systems have become ready."""
+    if event == "ready":
+        call.store.change("file_system", call.store.get_many("file_system", system_ids), {"status": "Running"})

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.api.errors import ApiError
-from localcloud.api.store.index import attributes
+from localcloud.api.store.index import COMBINED, attributes
 
 Doc = dict[str, Any]
 
@@ -43,6 +43,8 @@ CREATE TABLE IF NOT EXISTS blob (digest TEXT PRIMARY KEY, data TEXT NOT NULL) WI
 CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
+#: Timers that are handed out at once: a request that comes between two such rounds waits for one of them only.
+_DUE = 100
 #: Size of the log that is worth a checkpoint.
 _LOG_BYTES = 4 << 20
 
@@ -58,8 +60,8 @@ class Page:
     next_token: str
 
 
-def _dump(doc: Doc) -> str:
-    return json.dumps(doc, separators=(",", ":"), ensure_ascii=False)
+#: One encoder for all: `json.dumps` makes a new one at every call that has options.
+_dump: Callable[[Doc], str] = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 class Store:
@@ -150,16 +152,15 @@ class Store:
 
     def insert(self, kind: str, *docs: Doc) -> None:
         """Add resources; their order is the order of lists."""
-        for doc in docs:
-            cursor = self._db.execute(
-                "INSERT INTO resource (kind, id, doc, created) VALUES (?, ?, ?, ?)",
-                (kind, doc["id"], _dump(doc), doc.get("created", 0.0)),
-            )
-            seq = cursor.lastrowid
-            self._db.executemany(
-                "INSERT INTO attr VALUES (?, ?, ?, ?)",
-                [(kind, key, value, seq) for key, value in attributes(kind, doc)],
-            )
+        row = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name='resource'").fetchone()
+        numbered = list(enumerate(docs, (row[0] if row else 0) + 1))
+        self._db.executemany(
+            "INSERT INTO resource (seq, kind, id, doc, created) VALUES (?, ?, ?, ?, ?)",
+            [(seq, kind, doc["id"], _dump(doc), doc.get("created", 0.0)) for seq, doc in numbered],
+        )
+        # Sorted, so that neighbours in the index are written one after the other.
+        rows = sorted((kind, key, value, seq) for seq, doc in numbered for key, value in attributes(kind, doc))
+        self._db.executemany("INSERT INTO attr VALUES (?, ?, ?, ?)", rows)
 
     def _row(self, kind: str, resource_id: str) -> tuple[int, Doc] | None:
         row = self._db.execute("SELECT seq, doc FROM resource WHERE kind=? AND id=?", (kind, resource_id)).fetchone()
@@ -170,6 +171,13 @@ class Store:
         with self.lock:
             row = self._row(kind, resource_id)
         return None if row is None else row[1]
+
+    def get_many(self, kind: str, ids: Sequence[str]) -> list[Doc]:
+        """The resources among these that exist."""
+        marks = ",".join("?" * len(ids))
+        query = f"SELECT doc FROM resource WHERE kind=? AND id IN ({marks})"  # noqa: S608
+        with self.lock:
+            return [json.loads(row[0]) for row in self._db.execute(query, [kind, *ids])]
 
     def need(self, kind: str, resource_id: str, error: ApiError) -> Doc:
         """The resource, or raise `error`."""
@@ -190,6 +198,37 @@ class Store:
         self._db.executemany(
             "INSERT INTO attr VALUES (?, ?, ?, ?)", [(kind, key, value, seq) for key, value in after - before]
         )
+
+    def change(self, kind: str, docs: Sequence[Doc], members: Doc) -> None:
+        """Set the same members of documents that are otherwise as they were handed out.
+
+        Cheaper than `update`, which first looks up what a document was.
+
+        Raises:
+            ValueError: the kind is indexed by combinations of members.
+        """
+        if kind in COMBINED:
+            raise ValueError(f"{kind} is indexed by combinations of members")
+        marks = ",".join("?" * len(docs))
+        rows = self._db.execute(
+            f"SELECT id, seq FROM resource WHERE kind=? AND id IN ({marks})",  # noqa: S608
+            [kind, *(doc["id"] for doc in docs)],
+        )
+        numbers: dict[str, int] = dict(rows.fetchall())
+        gone: list[tuple[str, str, str, int]] = []
+        new: list[tuple[str, str, str, int]] = []
+        after = set(attributes(kind, members))
+        for doc in docs:
+            before = set(attributes(kind, {key: doc.get(key) for key in members}))
+            seq = numbers[doc["id"]]
+            gone += [(kind, key, value, seq) for key, value in before - after]
+            new += [(kind, key, value, seq) for key, value in after - before]
+            doc.update(members)
+        self._db.executemany(
+            "UPDATE resource SET doc=? WHERE seq=?", [(_dump(doc), numbers[doc["id"]]) for doc in docs]
+        )
+        self._db.executemany("DELETE FROM attr WHERE kind=? AND key=? AND value=? AND seq=?", sorted(gone))
+        self._db.executemany("INSERT INTO attr VALUES (?, ?, ?, ?)", sorted(new))
 
     def _unindex(self, kind: str, seq: int, attrs: Iterable[tuple[str, str]]) -> None:
         self._db.executemany(
@@ -364,18 +403,26 @@ class Store:
 
     def set_timer(self, kind: str, resource_id: str, event: str, at: float) -> None:
         """Have `event` happen to a resource at a time; an earlier timer of the same event is replaced."""
-        self._db.execute("INSERT OR REPLACE INTO timer VALUES (?, ?, ?, ?)", (kind, resource_id, event, at))
-        if self.next_timer is None or at < self.next_timer:
-            self.next_timer = at
+        self.set_timers(kind, [(resource_id, event, at)])
+
+    def set_timers(self, kind: str, timers: Sequence[tuple[str, str, float]]) -> None:
+        """The same for many resources: id, event, time."""
+        self._db.executemany(
+            "INSERT OR REPLACE INTO timer VALUES (?, ?, ?, ?)",
+            [(kind, resource_id, event, at) for resource_id, event, at in timers],
+        )
+        first = min((at for _, _, at in timers), default=None)
+        if first is not None and (self.next_timer is None or first < self.next_timer):
+            self.next_timer = first
 
     def drop_timer(self, kind: str, resource_id: str, event: str) -> None:
         """Forget a timer."""
         self._db.execute("DELETE FROM timer WHERE kind=? AND id=? AND event=?", (kind, resource_id, event))
 
     def due(self, now: float) -> list[tuple[str, str, str, float]]:
-        """Timers that have run out (kind, id, event, time), earliest first; they are removed."""
+        """The first hundred timers that have run out (kind, id, event, time), earliest first; they are removed."""
         rows = self._db.execute(
-            "SELECT kind, id, event, at FROM timer WHERE at<=? ORDER BY at LIMIT 500", (now,)
+            "SELECT kind, id, event, at FROM timer WHERE at<=? ORDER BY at LIMIT ?", (now, _DUE)
         ).fetchall()
         self._db.executemany("DELETE FROM timer WHERE kind=? AND id=? AND event=?", [row[:3] for row in rows])
         self._refresh_timer()

@@ -37,6 +37,9 @@ INDEXED: Mapping[str, tuple[str, ...]] = {
     "policy_attachment": ("role", "policy_key"),
 }  # fmt: skip
 
+#: Kinds that are indexed by combinations of members, too.
+COMBINED = frozenset({"eni"})
+
 
 def attributes(kind: str, doc: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What is indexed of a document, as (key, value)."""
