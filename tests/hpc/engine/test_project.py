@@ -73,7 +73,8 @@ def test_a_killed_run_is_repaired(deployment: Make, tmp_path: Path) -> None:
     script = (
         "import sys; sys.path.insert(0, sys.argv[2]); from hpc.engine.project import *\n"
         "from pathlib import Path; t = Path(sys.argv[1])\n"
-        "w = Workspace('t', t/'Pulumi.t.yaml', Path(sys.argv[3]), t/'program.py', t/'work', f'file://{t}/state', 'p')\n"
+        "w = Workspace('t', t/'Pulumi.t.yaml', Path(sys.argv[3]), program=t/'program.py', folder=t/'work',\n"
+        "              backend=f'file://{t}/state', passphrase='p')\n"
         "Deployment(w).up()"
     )
     (tmp_path / "Pulumi.t.yaml").write_text("config:\n  hpc:things: 1\n  hpc:wait: 60\n")
@@ -82,6 +83,7 @@ def test_a_killed_run_is_repaired(deployment: Make, tmp_path: Path) -> None:
     locks = tmp_path / "state" / ".pulumi" / "locks"
     deadline = time.monotonic() + 60
     while not list(locks.rglob("*.json")) and time.monotonic() < deadline:
+        assert run.poll() is None, "the run ended before it could be killed"
         time.sleep(0.1)
     children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
     engines = [int(pid) for pid in children.read_text().split()]
