@@ -9,6 +9,10 @@ sys.path[:] = [
     *(entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent),
 ]
 
+from policies.later import load_later  # noqa: E402
+
+load_later()
+
 from policies.adapter import Seen  # noqa: E402
 from policies.pack import PACK, policies  # noqa: E402
 from policies.serve import serve  # noqa: E402

@@ -50,7 +50,7 @@ def pulumi_home() -> Path:
 
 
 def launcher_dir() -> Path:
-    """Folder for the helpers that the engine looks up on PATH (language host, analyzer launcher)."""
+    """Folder for the helpers that the engine looks up on PATH, such as the language host."""
     return cache_dir() / "engine" / "launchers"
 
 

@@ -10,7 +10,6 @@ import json
 import os
 import runpy
 import shutil
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,11 +43,11 @@ class Workspace:
         program: the Python file to run.
         folder: folder of the Pulumi project; the project's own, or a private copy (then the engine writes its
             encryption salt there and not into the repository).
-        config_folder: where the engine reads and writes the stack file; None for a private copy of it.
         backend: state backend URL; None leaves it to the user's login.
         passphrase: of the stack's secrets; None leaves it to the user's environment.
         environment: further variables for the engine and the program.
         debug_providers: ports of providers to attach to instead of plugins, by name.
+        config_folder: where the engine reads and writes the stack file; None for a private copy of it.
     """
 
     stack: str
@@ -56,11 +55,11 @@ class Workspace:
     cli: Path
     program: Path = PROJECT_ROOT / "__main__.py"
     folder: Path = PROJECT_ROOT
-    config_folder: Path | None = None
     backend: str | None = None
     passphrase: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     debug_providers: Mapping[str, int] = field(default_factory=dict)
+    config_folder: Path | None = None
 
     def variables(self) -> dict[str, str]:
         """Environment variables of the engine."""
@@ -172,7 +171,6 @@ class Deployment:
         if workspace.backend and workspace.backend.startswith("file://"):
             Path(workspace.backend.removeprefix("file://")).mkdir(parents=True, exist_ok=True)
         root = launcher(launcher_dir().parent / "session", workspace.cli)
-        analyzer_launcher()
         try:
             return auto.create_or_select_stack(
                 workspace.stack,
@@ -254,18 +252,6 @@ class Deployment:
         if signals:
             raise KeyboardInterrupt
         return folder.result(kind, succeeded=succeeded, outputs=outputs, seconds=time.monotonic() - started)
-
-
-def analyzer_launcher() -> None:
-    """The two lines by which an engine without a language host starts a Python policy pack."""
-    script = launcher_dir() / "pulumi-analyzer-policy-python"
-    script.parent.mkdir(parents=True, exist_ok=True)
-    text = f'#!/bin/sh\nexec "{sys.executable}" -u -m pulumi.policy "$1" "$2"\n'
-    if not script.exists() or script.read_text(encoding="utf-8") != text:
-        part = script.with_name(f".analyzer-{os.getpid()}")
-        part.write_text(text, encoding="utf-8")
-        part.chmod(0o755)
-        part.rename(script)
 
 
 def _project_name(file: Path) -> str:

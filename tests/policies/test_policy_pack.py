@@ -302,8 +302,16 @@ def test_pages_are_up_to_date() -> None:
 
 
 def test_start_loads_nothing_that_is_slow() -> None:
-    slow = "pydantic pulumi_alicloud pulumi_command rich jinja2 typer components"
-    program = "import sys; from policies.pack import policies; policies(); "
+    slow = "pydantic pulumi_alicloud pulumi_command rich jinja2 typer components dill pulumi.automation._stack"
+    program = "import sys; from policies.later import load_later; load_later(); "
+    program += "from policies.pack import policies; policies(); import policies.serve; "
     program += f"print(*(set('{slow}'.split()) & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], cwd=PROJECT_ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_what_is_loaded_later_is_whole_when_it_is_used() -> None:
+    program = "from policies.later import load_later; load_later(); import pulumi; "
+    program += "print(pulumi.automation.LocalWorkspace.__name__, pulumi.dynamic.Resource.__name__)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=PROJECT_ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["LocalWorkspace", "Resource"]
