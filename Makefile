@@ -35,6 +35,11 @@ demo: setup ## Bring up a cluster in the local cloud and run an MPI program on i
 demo-clean: setup ## Remove everything that the demo made
 	@$(RUN)/hpc demo --clean
 
+.PHONY: preview
+preview: engine ## Preview a stack with the rules: make preview STACK=dev [BASE=a commit or branch]; reports in out/reports
+	@test -n "$(STACK)" || { echo "usage: make preview STACK=dev [BASE=main]" >&2; exit 2; }
+	@BASE="$(BASE)" scripts/pipeline/preview.sh "$(STACK)"
+
 .PHONY: lint
 lint: setup ## Formatting, lint and types
 	@$(RUN)/ruff format --check --quiet .
@@ -57,3 +62,4 @@ bench: setup ## Measured comparisons, printed with their baselines
 generate: setup ## Make the generated files again (schema, pages of codes and rules)
 	@$(RUN)/python -m hpc.spec.schema > hpc/spec/cluster.schema.json
 	@$(RUN)/python -m hpc.spec.codes > docs/codes.md
+	@$(RUN)/python -m policies.docs
