@@ -14,9 +14,13 @@ from localcloud.api.params import Params
 from localcloud.api.rates import Rates
 from localcloud.api.store import Doc, Store
 from localcloud.api.store.database import Filters
+from localcloud.api.store.index import ANY
 
 if TYPE_CHECKING:
     from localcloud.api.driver import Driver
+
+#: Least entries of a page that is asked for by `MaxResults`.
+_SMALLEST_PAGE = 10
 
 
 @dataclass(slots=True)
@@ -71,8 +75,11 @@ class Call:
         max_size: int = 100,
         tags: dict[str, str] | None = None,
         visible: float | None = None,
+        keep: Callable[[Doc], bool] | None = None,
     ) -> tuple[list[Doc], dict[str, Any]]:
         """One page of resources by the request's paging parameters.
+
+        `MaxResults` outside of what is allowed is taken as the nearest that is; `PageSize` then is an error.
 
         Returns:
             Documents, and the members that describe the page (TotalCount, PageNumber, PageSize, NextToken).
@@ -80,17 +87,15 @@ class Call:
         params = self.params
         wanted = dict(filters)
         for key, value in (tags or {}).items():
-            wanted[f"tag:{key}"] = value
-        token = params.optional("NextToken")
-        if "MaxResults" in params or token:
-            size = params.number("MaxResults", default_size, 1, max(max_size, 1600))
-            page = self.store.page(
-                kind, wanted, ids=ids, size=min(size, max_size), token=token or None, visible=visible
-            )
+            wanted[f"tag:{key}"] = value or ANY  # a key without a value finds all that have the key
+        token = params.text("NextToken")
+        if "MaxResults" in params or token:  # other page parameters do not count then
+            size = min(max(params.number("MaxResults", default_size), _SMALLEST_PAGE), max(max_size, _SMALLEST_PAGE))
+            page = self.store.page(kind, wanted, ids=ids, size=size, token=token or None, visible=visible, keep=keep)
             return page.items, {"TotalCount": page.total, "NextToken": page.next_token, "MaxResults": size}
         size = params.number("PageSize", default_size, 1, max_size)
         number = params.number("PageNumber", 1, 1)
-        page = self.store.page(kind, wanted, ids=ids, size=size, number=number, visible=visible)
+        page = self.store.page(kind, wanted, ids=ids, size=size, number=number, visible=visible, keep=keep)
         return page.items, {
             "TotalCount": page.total,
             "PageNumber": number,

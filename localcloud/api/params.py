@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -18,7 +19,12 @@ _COMMON = """
 """
 COMMON = frozenset(_COMMON.lower().split())
 _GROUP = re.compile(r"(\S+?)\{([^{}]*)\}(!?)")
-_INDEX = re.compile(r"(?<=\.)\d+(?=\.|$)")
+_INDEX = re.compile(r"(?<=\.)[1-9][0-9]{0,5}(?=\.|$)")
+_ELEMENT = re.compile(r"[1-9][0-9]{0,5}")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{0,30})?([eE][+-]?[0-9]{1,3})?")
+#: Largest integer that the API takes (its integers have 32 bits).
+_LARGEST = 2**31 - 1
 _TIMES = ("%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%MZ")
 
 
@@ -135,14 +141,13 @@ class Params:
         raise invalid(self._prefix + name, f"Allowed values: {', '.join(allowed)}.")
 
     def number(self, name: str, default: int = 0, low: int | None = None, high: int | None = None) -> int:
-        """An integer between `low` and `high` inclusive."""
+        """An integer between `low` and `high` inclusive (and of 32 bits)."""
         value = self._flat.get(self._prefix + name)
         if value is None or value == "":
             return default
-        try:
-            parsed = int(value)
-        except ValueError:
-            raise invalid(self._prefix + name, "It must be an integer.") from None
+        if not _INTEGER.fullmatch(value) or abs(int(value)) > _LARGEST:
+            raise invalid(self._prefix + name, "It must be an integer.")
+        parsed = int(value)
         if (low is not None and parsed < low) or (high is not None and parsed > high):
             raise invalid(self._prefix + name, f"It must be between {low} and {high}.")
         return parsed
@@ -152,11 +157,7 @@ class Params:
         value = self._flat.get(self._prefix + name)
         if value is None or value == "":
             return default
-        try:
-            parsed = float(value)
-        except ValueError:
-            raise invalid(self._prefix + name, "It must be a number.") from None
-        if parsed != parsed or parsed in (float("inf"), float("-inf")):
+        if not _NUMBER.fullmatch(value) or not math.isfinite(parsed := float(value)):
             raise invalid(self._prefix + name, "It must be a number.")
         return parsed
 
@@ -184,7 +185,7 @@ class Params:
         found = {
             int(head)
             for key in self._flat
-            if key.startswith(start) and (head := key[len(start) :].partition(".")[0]).isdecimal()
+            if key.startswith(start) and _ELEMENT.fullmatch(head := key[len(start) :].partition(".")[0])
         }
         return sorted(found)
 

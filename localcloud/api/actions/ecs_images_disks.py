@@ -408,7 +408,11 @@ def describe_images(call: Call) -> dict[str, Any]:
     states = {item for item in params.text("Status", "Available").split(",") if item}
     views = [view for view in views if view["Status"] in states]
     for key, value in params.tags().items():
-        views = [view for view in views if {"TagKey": key, "TagValue": value} in view["Tags"]["Tag"]]
+        views = [
+            view
+            for view in views
+            if any(tag["TagKey"] == key and value in ("", tag["TagValue"]) for tag in view["Tags"]["Tag"])
+        ]
     size, number = params.number("PageSize", 10, 1, 100), params.number("PageNumber", 1, 1)
     return {
         "RegionId": call.region,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Callable
 from typing import Any
 
 from localcloud.api import access, ids
@@ -22,6 +23,7 @@ from localcloud.api.errors import ApiError, invalid, not_found
 from localcloud.api.params import Params
 from localcloud.api.registry import read, write
 from localcloud.api.store import Doc
+from localcloud.api.store.index import ANY
 
 _RUN = (
     "RegionId LaunchTemplateId LaunchTemplateName LaunchTemplateVersion ImageId InstanceType InstanceName Description "
@@ -517,10 +519,77 @@ def _view(call: Call, doc: Doc, enis: list[Doc], eip: Doc | None) -> dict[str, A
     }
 
 
+def _known(params: Params, name: str, allowed: tuple[str, ...], error: ApiError) -> str:
+    """One of `allowed` or nothing; each filter has its own error for other values."""
+    value = params.text(name)
+    if value and value not in allowed:
+        raise error
+    return value
+
+
+def _further_filters(call: Call) -> Callable[[Doc], bool] | None:
+    """Filters by members that are not indexed as one question to a document; None if none is given."""
+    params = call.params
+    tests: list[Callable[[Doc], bool]] = []
+    for name, key in (
+        ("InstanceTypeFamily", "family"),
+        ("ResourceGroupId", "resource_group"),
+        ("HttpEndpoint", "http_endpoint"),
+        ("HttpTokens", "http_tokens"),
+    ):
+        if wanted := params.text(name):
+            tests.append(lambda doc, key=key, wanted=wanted: doc[key] == wanted)  # type: ignore[misc]
+    charge = _known(
+        params, "InstanceChargeType", ("PostPaid", "PrePaid"),
+        ApiError(404, "InvalidInstanceChargeType.NotFound", "The specified InstanceChargeType is not found."),
+    )  # fmt: skip
+    if charge:
+        tests.append(lambda doc: doc["charge_type"] == charge)
+    internet = _known(
+        params, "InternetChargeType", ("PayByTraffic", "PayByBandwidth"),
+        ApiError(400, "InvalidInternetChargeType.ValueNotSupported", "The specified InternetChargeType is not valid."),
+    )  # fmt: skip
+    if internet:
+        tests.append(lambda doc: doc["internet_charge"] == internet)
+    lock = _known(
+        params, "LockReason", ("financial", "security", "Recycling", "dedicatedhostfinancial", "refunded"),
+        ApiError(404, "InvalidLockReason.NotFound", "The specified LockReason is not found."),
+    )  # fmt: skip
+    if lock:
+        tests.append(lambda doc: lock == "Recycling" and bool(doc.get("reclaim_at")))
+    network = _known(
+        params, "InstanceNetworkType", ("vpc", "classic"),
+        ApiError(404, "InvalidNetworkType.NotFound", "The specified InstanceNetworkType is not found."),
+    )  # fmt: skip
+    # What no instance of this cloud has: classic networks, RDMA addresses, HPC clusters, no I/O optimization.
+    absent = ("InnerIpAddresses", "PublicIpAddresses", "RdmaIpAddresses", "HpcClusterId")
+    if network == "classic" or any(name in params for name in absent) or not params.flag("IoOptimized", True):
+        tests.append(lambda _: False)
+    if not params.flag("DeviceAvailable", True):
+        tests.append(lambda _: False)
+    if addresses_ := params.json_texts("EipAddresses"):
+        holders = {
+            eip["instance_id"] for eip in call.store.find("eip", {"address": addresses_[:100]}) if eip["instance_id"]
+        }
+        tests.append(lambda doc: doc["id"] in holders)
+    pattern = params.text("InstanceName")
+    if "*" in pattern:
+        expression = re.compile(".*".join(re.escape(part) for part in pattern.split("*")), re.DOTALL)
+        tests.append(lambda doc: expression.fullmatch(doc["name"]) is not None)
+    if not tests:
+        return None
+    return lambda doc: all(test(doc) for test in tests)
+
+
 def _filters(call: Call) -> dict[str, Any]:
     params = call.params
     return {
-        "status": params.choice("Status", ("Pending", "Running", "Starting", "Stopping", "Stopped")),
+        "status": _known(
+            params,
+            "Status",
+            ("Pending", "Running", "Starting", "Stopping", "Stopped"),
+            ApiError(404, "InvalidStatus.NotFound", "The specified Status is not found."),
+        ),
         "vswitch_id": params.text("VSwitchId"),
         "vpc_id": params.text("VpcId"),
         "zone": params.text("ZoneId"),
@@ -555,13 +624,11 @@ def describe_instances(call: Call) -> dict[str, Any]:
     filters = _filters(call)
     tags = params.tags()
     if tags:  # a tag is usually the narrowest: let it drive the search
-        filters = {**{f"tag:{key}": value for key, value in tags.items()}, **filters}
+        filters = {**{f"tag:{key}": value or ANY for key, value in tags.items()}, **filters}
     lag = call.cloud.knobs.describe_lag
-    docs, page = call.listing("instance", filters, ids=wanted, visible=call.now - lag if lag else None)
-    pattern = params.text("InstanceName")
-    if "*" in pattern:
-        expression = re.compile(".*".join(re.escape(part) for part in pattern.split("*")))
-        docs = [doc for doc in docs if expression.fullmatch(doc["name"])]
+    docs, page = call.listing(
+        "instance", filters, ids=wanted, visible=call.now - lag if lag else None, keep=_further_filters(call)
+    )
     return {"Instances": {"Instance": views(call, docs)}, **page}
 
 

@@ -13,6 +13,7 @@ from localcloud.api.clock import iso_seconds
 from localcloud.api.errors import ApiError, not_found
 from localcloud.api.registry import read, write
 from localcloud.api.store import Doc
+from localcloud.api.store.index import ANY
 
 _NAME = re.compile(r"^[A-Za-z0-9.@_-]{1,128}$")
 
@@ -94,7 +95,7 @@ def get_role(call: Call) -> dict[str, Any]:
 @read("ram", "ListRoles", "Marker MaxItems Tag.N.{Key Value}")
 def list_roles(call: Call) -> dict[str, Any]:
     """All roles."""
-    docs = call.store.find("role", {f"tag:{key}": value for key, value in call.params.tags().items()})
+    docs = call.store.find("role", {f"tag:{key}": value or ANY for key, value in call.params.tags().items()})
     return {"IsTruncated": False, "Roles": {"Role": [_role_view(call, doc) for doc in docs]}}
 
 
@@ -205,7 +206,7 @@ def list_policies(call: Call) -> dict[str, Any]:
     kind = call.params.choice("PolicyType", ("Custom", "System"))
     views: list[dict[str, Any]] = []
     if kind in ("", "Custom"):
-        tags = {f"tag:{key}": value for key, value in call.params.tags().items()}
+        tags = {f"tag:{key}": value or ANY for key, value in call.params.tags().items()}
         views += [_policy_view(call, doc) for doc in call.store.find("policy", tags)]
     if kind in ("", "System") and not call.params.tags():
         views += [

@@ -10,6 +10,7 @@ from localcloud.api.call import Call
 from localcloud.api.errors import ApiError, invalid, not_found
 from localcloud.api.registry import read, write
 from localcloud.api.store import Doc
+from localcloud.api.store.index import ANY
 
 #: Resource types by product, in lower case, and the kind in the database.
 KINDS: Mapping[str, Mapping[str, str]] = {
@@ -96,10 +97,10 @@ def list_tags(call: Call, kind: str, wanted: list[str], tags: dict[str, str], pr
             doc
             for item in wanted
             if (doc := call.store.get(kind, _key(call, kind, item)))
-            and all(doc["tags"].get(key) == value for key, value in tags.items())
+            and all(key in doc["tags"] and value in ("", doc["tags"][key]) for key, value in tags.items())
         ]
     elif tags:
-        docs = call.store.find(kind, {f"tag:{key}": value for key, value in tags.items()}, limit=1000)
+        docs = call.store.find(kind, {f"tag:{key}": value or ANY for key, value in tags.items()}, limit=1000)
     else:
         raise ApiError(400, "MissingParameter.ResourceId", "ResourceId or Tag is mandatory.")
     rows = [
@@ -163,7 +164,7 @@ def describe_tags(call: Call) -> dict[str, Any]:
         doc = call.store.get(kind, _key(call, kind, resource_id))
         docs = [doc] if doc else []
     else:
-        docs = call.store.find(kind, {f"tag:{key}": value for key, value in params.tags().items()}, limit=1000)
+        docs = call.store.find(kind, {f"tag:{key}": value or ANY for key, value in params.tags().items()}, limit=1000)
     counts: dict[tuple[str, str], int] = {}
     for item in docs:
         for pair in item["tags"].items():

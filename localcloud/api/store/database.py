@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from localcloud.api.errors import ApiError
-from localcloud.api.store.index import COMBINED, attributes
+from localcloud.api.store.index import ANY, COMBINED, attributes
 
 Doc = dict[str, Any]
 
@@ -48,6 +48,8 @@ _DUE = 100
 #: Size of the log that is worth a checkpoint.
 _LOG_BYTES = 4 << 20
 
+#: Row numbers beyond this are not looked for.
+_FAR = 1 << 40
 Filters = Mapping[str, str | Sequence[str] | None]
 
 
@@ -62,6 +64,17 @@ class Page:
 
 #: One encoder for all: `json.dumps` makes a new one at every call that has options.
 _dump: Callable[[Doc], str] = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+
+
+def _after(token: str, query: str) -> int:
+    """The number of the last row of the page that a token follows."""
+    try:
+        made_for, _, number = base64.urlsafe_b64decode(token.encode()).decode("ascii").partition(":")
+        if made_for == query and number.isdecimal() and int(number) <= _FAR:
+            return int(number)
+    except ValueError:
+        pass
+    raise ApiError(400, "InvalidParameter.NextToken", "The specified parameter NextToken is not valid.")
 
 
 class Store:
@@ -263,6 +276,10 @@ class Store:
         for key, wanted in filters.items():
             if wanted is None or wanted == "" or wanted == []:
                 continue
+            if wanted == ANY:
+                probes.append(" AND EXISTS (SELECT 1 FROM attr b WHERE b.kind=? AND b.key=? AND b.seq=s.seq)")
+                values += [kind, key]
+                continue
             options = [wanted] if isinstance(wanted, str) else list(wanted)
             marks = ",".join("?" * len(options))
             if not driver and len(options) == 1 and ids is None:
@@ -356,23 +373,39 @@ class Store:
         number: int = 1,
         token: str | None = None,
         visible: float | None = None,
+        keep: Callable[[Doc], bool] | None = None,
     ) -> Page:
-        """One page, by number or by the token of the page before (which stays right while resources come and go)."""
-        after = 0
-        if token:
-            try:
-                after = int(base64.urlsafe_b64decode(token.encode()).decode().removeprefix("seq:"))
-            except ValueError:
-                raise ApiError(
-                    400, "InvalidParameter.NextToken", "The specified parameter NextToken is not valid."
-                ) from None
+        """One page, by number or by the token of the page before (which stays right while resources come and go).
+
+        Args:
+            kind: of the resources.
+            filters: by indexed members.
+            ids: only these, if given.
+            size: resources on a page.
+            number: of the page, if there is no token.
+            token: what the page before told; it is good for the same query only.
+            visible: leave out what was created later, seconds since 1970.
+            keep: which of those found to keep, for members that are not indexed (looks at every one).
+
+        Raises:
+            ApiError: `InvalidParameter.NextToken`.
+        """
+        query = hashlib.sha256(repr((kind, sorted(filters.items()), ids)).encode()).hexdigest()[:12]
+        after = _after(token, query) if token else 0
+        offset = 0 if token else (number - 1) * size
+        if offset > _FAR:  # no cloud has as many
+            return Page([], self.count(kind, filters, ids, visible), "")
         with self.lock:
-            total = self.count(kind, filters, ids, visible)
-            offset = 0 if token else (number - 1) * size
-            rows = self._select(kind, filters, ids, after, size + 1, offset, visible)
+            if keep is None:
+                total = self.count(kind, filters, ids, visible)
+                rows = self._select(kind, filters, ids, after, size + 1, offset, visible)
+            else:
+                kept = [row for row in self._select(kind, filters, ids, 0, -1, 0, visible) if keep(row[1])]
+                total = len(kept)
+                rows = [row for row in kept if row[0] > after][offset : offset + size + 1]
         more = len(rows) > size
         rows = rows[:size]
-        following = base64.urlsafe_b64encode(f"seq:{rows[-1][0]}".encode()).decode() if more else ""
+        following = base64.urlsafe_b64encode(f"{query}:{rows[-1][0]}".encode()).decode() if more else ""
         return Page([doc for _, doc in rows], total, following)
 
     def values(self, kind: str, key: str) -> list[str]:

@@ -37,6 +37,8 @@ INDEXED: Mapping[str, tuple[str, ...]] = {
     "policy_attachment": ("role", "policy_key"),
 }  # fmt: skip
 
+#: As the value of a filter: any value, as long as there is one (requests cannot carry NUL).
+ANY = "\0any"
 #: Kinds that are indexed by combinations of members, too.
 COMBINED = frozenset({"eni"})
 
