@@ -15,12 +15,12 @@ import sys
 from pathlib import Path
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from localcloud.api.acceptor import Acceptor
 from localcloud.api.api_only import ApiOnlyBackend
 from localcloud.api.app import make_app
 from localcloud.api.certificate import TRUST, tls_context
+from localcloud.api.connection import Connection
 from localcloud.api.record import FILE, Record, process_start
 from localcloud.api.server import Server
 from localcloud.contracts import HostBackend
@@ -83,7 +83,7 @@ class _Uvicorn(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start without uvicorn's listeners, then accept."""
         await super().startup([])
-        acceptor = Acceptor(self.listener, self._protocol, self.context)
+        acceptor = Acceptor(self.listener, self._protocol, self.context, lambda: len(self.server_state.connections))
         self._accepting = asyncio.create_task(acceptor.run())
         gc.collect()
         gc.freeze()  # modules and catalog stay for ever: keep them out of every later collection
@@ -91,7 +91,7 @@ class _Uvicorn(uvicorn.Server):
         _log.info("serving at %s", self.record.url)
 
     def _protocol(self) -> asyncio.Protocol:
-        return H11Protocol(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+        return Connection(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more, then end what is open."""

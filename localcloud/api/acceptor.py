@@ -9,18 +9,32 @@ from collections.abc import Callable
 
 _TLS_HANDSHAKE = 0x16
 #: How long a connection may say nothing at all, seconds.
-_SILENCE = 75.0
+_SILENCE = 30.0
+#: Connections at once; more wait in the queue of the listening socket.
+MAX_CONNECTIONS = 800
 
 
 class Acceptor:
-    """Accepts connections and gives each its protocol, behind TLS where the client starts with a TLS handshake."""
+    """Accepts connections and gives each its protocol, behind TLS where the client starts with a TLS handshake.
+
+    Args:
+        listener: listening socket.
+        protocol: makes the protocol of a connection.
+        context: for TLS.
+        connected: how many connections have a protocol already.
+    """
 
     def __init__(
-        self, listener: socket.socket, protocol: Callable[[], asyncio.Protocol], context: ssl.SSLContext
+        self,
+        listener: socket.socket,
+        protocol: Callable[[], asyncio.Protocol],
+        context: ssl.SSLContext,
+        connected: Callable[[], int],
     ) -> None:
         self._listener = listener
         self._protocol = protocol
         self._context = context
+        self._connected = connected
         self._greetings: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -28,6 +42,8 @@ class Acceptor:
         loop = asyncio.get_running_loop()
         self._listener.setblocking(False)
         while True:
+            while len(self._greetings) + self._connected() >= MAX_CONNECTIONS:
+                await asyncio.sleep(0.05)
             try:
                 connection, _ = await loop.sock_accept(self._listener)
             except OSError:  # out of descriptors, or the client went away: others may have more luck

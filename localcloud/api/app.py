@@ -21,6 +21,10 @@ from localcloud.api.server import Server
 
 #: Largest body of an API request in bytes; user data is at most 44 KiB in base64.
 MAX_BODY = 2 * 1024 * 1024
+#: Bodies that are being read hold at most this many bytes together.
+_MAX_HELD = 32 * 1024 * 1024
+#: How long a client may take for its body, seconds.
+_BODY_TIME = 30.0
 #: What is read and thrown away of a larger body, so that the client gets to see the answer.
 _MAX_DRAIN = 64 * 1024 * 1024
 _PAGE_HEADERS = {
@@ -34,42 +38,72 @@ _PAGE_HEADERS = {
 }
 
 
-async def _read_body(request: Request) -> bytes | None:
-    """The body, or None if it is too large."""
-    parts: list[bytes] = []
-    size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size <= MAX_BODY:
-            parts.append(chunk)
-        else:
-            parts.clear()
-            if size > _MAX_DRAIN:
-                return None
-    return b"".join(parts) if size <= MAX_BODY else None
+class _Bodies:
+    """Reads bodies of requests within limits on size, time and on what all of them hold together."""
+
+    def __init__(self) -> None:
+        self._held = 0
+
+    async def read(self, request: Request) -> bytes:
+        """The body.
+
+        Raises:
+            ApiError: it is too large, it takes too long, or too much is being read at once.
+            ClientDisconnect: the client went away.
+        """
+        length = request.headers.get("content-length", "")
+        if length.isdecimal() and int(length) > _MAX_DRAIN:
+            raise _too_large()
+        parts: list[bytes] = []
+        size = held = 0
+        try:
+            async with asyncio.timeout(_BODY_TIME):
+                async for chunk in request.stream():
+                    size += len(chunk)
+                    if size > MAX_BODY:
+                        parts.clear()
+                        self._held, held = self._held - held, 0
+                        if size > _MAX_DRAIN:
+                            raise _too_large()
+                        continue
+                    if self._held + len(chunk) > _MAX_HELD:
+                        raise ApiError(503, "ServiceUnavailable", "Too many requests are being read at once.")
+                    parts.append(chunk)
+                    held += len(chunk)
+                    self._held += len(chunk)
+        except TimeoutError:
+            raise ApiError(408, "RequestTimeout", f"The body did not come within {_BODY_TIME:.0f} s.") from None
+        finally:
+            self._held -= held
+        if size > MAX_BODY:
+            raise _too_large()
+        return b"".join(parts)
 
 
-def _too_large() -> Response:
-    error = ApiError(413, "RequestEntityTooLarge", f"The request body is larger than {MAX_BODY} bytes.")
-    body = to_json({"RequestId": request_id(), "HostId": "", "Code": error.code, "Message": error.message})
+def _too_large() -> ApiError:
+    return ApiError(413, "RequestEntityTooLarge", f"The request body is larger than {MAX_BODY} bytes.")
+
+
+def _refused(error: ApiError, host: str) -> Response:
+    """The answer to a request of which not all was read."""
+    body = to_json({"RequestId": request_id(), "HostId": host, "Code": error.code, "Message": error.message})
     return Response(body, error.status, media_type="application/json", headers={"Connection": "close"})
 
 
 def make_app(server: Server) -> Starlette:
     """The application of one server."""
+    bodies = _Bodies()
 
     async def api(request: Request) -> Response:
         query = request.scope["query_string"]
         if request.method == "GET" and b"Action=" not in query and "x-acs-action" not in request.headers:
             return console(request)
-        if int(request.headers.get("content-length") or 0) > _MAX_DRAIN:
-            return _too_large()
         try:
-            body = await _read_body(request)
+            body = await bodies.read(request)
         except ClientDisconnect:
             return Response(status_code=400)
-        if body is None:
-            return _too_large()
+        except ApiError as error:
+            return _refused(error, request.headers.get("host", ""))
         headers = {name.lower(): value for name, value in request.headers.items()}
         answer = await server.handle(request.method, request.url.path, query, headers, body)
         return Response(answer.body, answer.status, media_type=answer.media, headers=answer.headers)

@@ -43,13 +43,18 @@ class CallRecord:
         return asdict(self)
 
 
+def shortened(text: str) -> str:
+    """At most 120 characters."""
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
 def presentable(flat: dict[str, str]) -> dict[str, str]:
     """Parameters without secrets, long values cut, at most 60 of them."""
     result: dict[str, str] = {}
     for name, value in flat.items():
         if any(secret in name.lower() for secret in _SECRET):
             continue
-        result[name] = value if len(value) <= 120 else value[:117] + "..."
+        result[shortened(name)] = shortened(value)
         if len(result) == 60:
             break
     return result

@@ -25,7 +25,7 @@ def _xml(name: str, value: Any, out: list[str]) -> None:
     elif isinstance(value, bool):
         out.append("true" if value else "false")
     elif value is not None:
-        out.append(escape("".join(c for c in str(value) if c >= " " or c in "\t\n\r")))
+        out.append(escape("".join(c for c in str(value) if (c >= " " and c not in "\ufffe\uffff") or c in "\t\n\r")))
     out.append(f"</{name}>")
 
 

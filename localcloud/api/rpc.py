@@ -78,7 +78,7 @@ def parse(method: str, path: str, query: bytes, headers: Mapping[str, str], body
         ApiError: 400, the body or the query is not what its type says.
     """
     try:
-        in_query = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=MAX_FIELDS))
+        in_query = _fields(query)
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         form: dict[str, str] = {}
         if body and kind == "application/json":
@@ -86,8 +86,10 @@ def parse(method: str, path: str, query: bytes, headers: Mapping[str, str], body
             if not isinstance(document, dict):
                 raise ValueError("not an object")
             form = dict(flatten(document))
+            for name, value in form.items():
+                _check(name, value)
         elif body and kind in ("application/x-www-form-urlencoded", ""):
-            form = dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_FIELDS))
+            form = _fields(body)
         elif body:
             raise ValueError(f"content type {kind}")
     except (ValueError, RecursionError):
@@ -97,6 +99,32 @@ def parse(method: str, path: str, query: bytes, headers: Mapping[str, str], body
     if len(form) > MAX_FIELDS:
         raise ApiError(400, "InvalidParameter", "The request has too many parameters.")
     return Request(method, path, in_query, form, headers, hashlib.sha256(body).hexdigest())
+
+
+def _fields(text: bytes) -> dict[str, str]:
+    """Fields of a query or a form.
+
+    Raises:
+        ValueError: not UTF-8, too many, a NUL in one, or one given twice.
+    """
+    pairs = parse_qsl(
+        text.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_FIELDS, encoding="utf-8", errors="strict"
+    )
+    result: dict[str, str] = {}
+    for name, value in pairs:
+        if name in result:
+            raise ValueError(f"{name} is given twice")
+        _check(name, value)
+        result[name] = value
+    return result
+
+
+def _check(name: str, value: str) -> None:
+    """Refuse what cannot be kept as text: NUL, and halves of surrogate pairs (UnicodeEncodeError)."""
+    if "\0" in name or "\0" in value:
+        raise ValueError("a NUL")
+    name.encode()
+    value.encode()
 
 
 class Authenticator:

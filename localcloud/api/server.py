@@ -17,7 +17,7 @@ from localcloud.api import access, actions, hosts_view, ids, rpc
 from localcloud.api.access import Caller
 from localcloud.api.actions import ecs_images_disks, instance_ops, nas
 from localcloud.api.call import Call, Cloud
-from localcloud.api.calls import CallLog, CallRecord, presentable
+from localcloud.api.calls import CallLog, CallRecord, presentable, shortened
 from localcloud.api.clock import Clock
 from localcloud.api.driver import Driver
 from localcloud.api.errors import ApiError
@@ -195,13 +195,13 @@ class Server:
         except ApiError as error:
             status, code, document = error.status, error.code, self._error_document(error, headers)
             if code == "InvalidAction.NotFound" or code == "InvalidParameter":
-                _log.warning("%s: %s", request.action if request else "?", error)
+                _log.warning("%r: %s", shortened(request.action) if request else "?", shortened(error.message))
         except Exception:
-            _log.exception("%s failed", request.action if request else "?")
+            _log.exception("%r failed", shortened(request.action) if request else "?")
             broken = ApiError(500, "InternalError", "The request processing has failed due to some unknown error.")
             status, code, document = 500, broken.code, self._error_document(broken, headers)
         document = {"RequestId": request_id, **document}
-        name = action.name if action else request.action if request else ""
+        name = action.name if action else shortened(request.action) if request else ""
         if request is not None and request.wants_xml:
             media = "text/xml;charset=utf-8"
             rendered = to_xml("Error" if code else f"{name}Response", document)
