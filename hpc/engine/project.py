@@ -194,9 +194,8 @@ class Deployment:
         """The stack file as it is now, with the encryption salt that the private copy already has."""
         target = self.workspace.folder / f"Pulumi.{self.workspace.stack}.yaml"
         text = self.workspace.stack_file.read_text(encoding="utf-8")
-        if target.exists():
-            kept = [line for line in target.read_text(encoding="utf-8").splitlines() if line.startswith("encryption")]
-            text = "\n".join([*kept, text])
+        if target.exists() and not _encryption(text):
+            text = "\n".join([*_encryption(target.read_text(encoding="utf-8")), text])
         target.write_text(text, encoding="utf-8")
 
     @staticmethod
@@ -243,7 +242,7 @@ class Deployment:
             except CommandError as error:
                 succeeded = False
                 if not any(folder.result(kind, succeeded=False, outputs={}, seconds=0).diagnostics):
-                    self._told(_last_line(str(error)))
+                    folder.fail(_last_line(str(error)))
             except RuntimeError as error:
                 # The engine ended before it wrote a summary: killed, or cancelled twice.
                 if "summary event never found" not in str(error):
@@ -259,6 +258,11 @@ def _project_name(file: Path) -> str:
         if line.startswith("name:"):
             return line.split(":", 1)[1].strip()
     raise CannotRunError(f"{file} has no name", code="HPC713", fix="give the project a name: `name: hpc`")
+
+
+def _encryption(text: str) -> list[str]:
+    """Lines of a stack file that say how its secrets are encrypted."""
+    return [line for line in text.splitlines() if line.startswith("encrypt")]
 
 
 def _last_line(text: str) -> str:

@@ -85,6 +85,7 @@ class RunResult:
         outputs: stack outputs with secrets masked (up only).
         seconds: duration in s.
         packs: names of the policy packs that ran.
+        before: inputs of the project's components as they were before the run, by URN.
     """
 
     kind: str
@@ -95,6 +96,7 @@ class RunResult:
     outputs: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     packs: tuple[str, ...] = ()
+    before: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def count(self, *operations: str) -> int:
         """Number of resources with one of these operations."""
@@ -121,6 +123,7 @@ class EventFolder:
         self._policies: list[PolicyViolation] = []
         self._diagnostics: list[Diagnostic] = []
         self._packs: tuple[str, ...] = ()
+        self._before: dict[str, Mapping[str, Any]] = {}
 
     def add(self, event: EngineEvent) -> None:
         """Take one event of the engine."""
@@ -148,6 +151,8 @@ class EventFolder:
 
     def _step(self, step: StepEventMetadata) -> None:
         operation = str(step.op.value)
+        if step.old and step.old.type.startswith("hpc:"):
+            self._before.setdefault(step.urn, dict(step.old.inputs or {}))
         if operation in ("create-replacement", "delete-replaced", "discard", "remove-pending-replace"):
             return
         earlier = self._changes.get(step.urn)
@@ -162,6 +167,10 @@ class EventFolder:
             replacing=tuple(step.keys or ()) if operation == "replace" else (),
         )
 
+    def fail(self, message: str) -> None:
+        """Note why a run failed that had no event to say so."""
+        self._diagnostics.append(Diagnostic("error", "", clean(message)))
+
     def result(self, kind: str, *, succeeded: bool, outputs: Mapping[str, Any], seconds: float) -> RunResult:
         """Everything that was told."""
         return RunResult(
@@ -173,4 +182,5 @@ class EventFolder:
             outputs,
             seconds,
             self._packs,
+            self._before,
         )

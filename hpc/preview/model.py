@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hpc.cost import Amounts, Estimate, ScopeKind
+
+if TYPE_CHECKING:
+    from hpc.engine.results import RunResult
 
 
 class Verdict(IntEnum):
@@ -165,6 +168,14 @@ def base_of(estimate: Estimate, label: str = "") -> Base:
         estimate.totals,
         {scope_title(scope, kind): estimate.by_scope(scope, kind) for kind, scope in parts},
     )
+
+
+def base_of_run(result: RunResult) -> Base | None:
+    """What the deployed stack said of its price, by a run that went over all of it; None where it has no cluster."""
+    components = [
+        {"type": urn.split("::")[2].split("$")[-1], "inputs": inputs} for urn, inputs in result.before.items()
+    ]
+    return base_of_state({"resources": components})
 
 
 def base_of_state(deployment: Mapping[str, Any], label: str = "deployed") -> Base | None:

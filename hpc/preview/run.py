@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +15,7 @@ from hpc.findings import has_errors
 from hpc.paths import PROJECT_ROOT
 from hpc.preview.environment import Environment, environment_of
 from hpc.preview.gate import could_not_run, report
-from hpc.preview.model import Base, Report, Verdict, base_of, base_of_state
+from hpc.preview.model import Base, Report, Verdict, base_of, base_of_run, base_of_state
 from policies.registry import BY_NAME
 from policies.waivers import Waivers, load_waivers
 
@@ -89,17 +88,18 @@ def up_session(
 def _previewed(session: Session, *, base: Base | None = None, drift: bool = False) -> tuple[Report, RunResult]:
     environment, waivers = rules_of(session.stack)
     found = session.deployment.refresh(preview_only=True) if drift else None
-    with ThreadPoolExecutor(1) as pool:  # the engine takes a while to export; a preview does not change the state
-        state = None if base else pool.submit(session.deployment.export)
-        result = session.deployment.preview(policy_packs=[PACK_PROGRAM], policy_configs=[environment.file])
-        before = base_of_state(state.result()) if state else base
+    result = session.deployment.preview(policy_packs=[PACK_PROGRAM], policy_configs=[environment.file])
+    if base is None:
+        # A preview that went to its end has told what was deployed. Asking for the state takes as long as a quarter
+        # of a preview.
+        base = base_of_run(result) if result.succeeded else base_of_state(session.deployment.export())
     made = finished_report(
         session.stack,
         session.deployment.workspace.stack_file,
         environment,
         result,
         session.checked,
-        base=before,
+        base=base,
         waivers=waivers,
         drift=found,
     )

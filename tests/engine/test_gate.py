@@ -174,6 +174,23 @@ def test_shipped_stack_passes_by_the_settings_of_its_environment(place: Place, s
     assert place.cloud.counts() == {}
 
 
+def test_stack_file_that_has_its_encryption_already(place: Place) -> None:
+    file = place.file("dev")
+    assert place.hpc("preview", file).returncode == 0
+    (copy,) = (place.folder / "state").rglob("Pulumi.dev.yaml")
+    (salt,) = [line for line in copy.read_text().splitlines() if line.startswith("encryptionsalt")]
+    file.write_text(f"{file.read_text()}\n{salt}\n")
+    done = place.hpc("preview", file)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_name_that_the_engine_would_not_find_is_refused(place: Place) -> None:
+    file = place.file("dev", name="mine.yaml")
+    for command in (("preview", file), ("up", file, "--yes")):
+        done = place.hpc(*command)
+        assert (done.returncode, "HPC729" in done.stdout + done.stderr) == (1, True), done.stdout + done.stderr
+
+
 #: Resources that somebody makes by hand, past the stack file.
 BY_HAND = """
 import os, pulumi, pulumi_alicloud as alicloud

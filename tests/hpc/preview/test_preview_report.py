@@ -20,7 +20,7 @@ from hpc.paths import PROJECT_ROOT
 from hpc.preview import Base, Format, Report, Verdict, render, report, write_reports
 from hpc.preview.environment import CONFIG_DIR, environment_of, read_environment
 from hpc.preview.gate import could_not_run
-from hpc.preview.model import base_of, base_of_state
+from hpc.preview.model import base_of, base_of_run, base_of_state
 from hpc.preview.places import line_of, path_of
 from hpc.preview.render.markdown import marker
 from hpc.preview.run import pages_address
@@ -196,6 +196,15 @@ def test_base_of_a_deployed_stack() -> None:
     assert base_of_state({"resources": None}) is None
 
 
+def test_base_by_a_run_is_the_base_by_the_state() -> None:
+    cluster = {"worstHourly": 10.5, "expectedMonthly": 100}
+    pool = {"pool": "mpi", "worstHourly": 9.25}
+    before = {"urn:pulumi:dev::hpc::hpc:cluster:Cluster::dev": cluster, POOL: pool}
+    state = [{"type": "hpc:cluster:Cluster", "inputs": cluster}, {"type": "hpc:pool:Pool", "inputs": pool}]
+    assert base_of_run(dataclasses.replace(run(), before=before)) == base_of_state({"resources": state})
+    assert base_of_run(run()) is None
+
+
 def test_drift(checked: Checked) -> None:
     done = report(run(), checked, drift=run(changes=(change(LOGIN, "delete"),)))
     assert done.verdict is Verdict.PASSED
@@ -287,6 +296,21 @@ def test_markdown_fits_into_a_comment(checked: Checked) -> None:
     text = render(report(run(*many), checked, stack="dev"), Format.MARKDOWN)
     assert len(text) < 65_536
     assert text.startswith(marker("dev"))
+
+
+def test_markdown_says_once_what_one_rule_says_of_one_place(checked: Checked) -> None:
+    many = [violation("hpc-size", message=f"HPC758 T\nthing {number} (fix: mend it)") for number in range(3)]
+    other = violation("hpc-size", urn=LOGIN, message="HPC758 T\nother (fix: mend it)")
+    text = render(report(run(*many, other), checked, stack="dev"), Format.MARKDOWN)
+    assert "`dev-pool-mpi`<br>thing 0<br>thing 1<br>thing 2<br>**Fix:** mend it" in text
+    assert text.count("**HPC758") == 2
+
+
+def test_what_did_not_begin_was_refused_or_could_not_run() -> None:
+    for verdict in (Verdict.REFUSED, Verdict.COULD_NOT_RUN):
+        done = could_not_run("HPC784", "no such rule", "mend it", stack="dev", stack_file="x", verdict=verdict)
+        assert done.verdict is verdict
+        assert "no such rule" in render(done, Format.MARKDOWN)
 
 
 def test_sarif(full: Report) -> None:
