@@ -81,7 +81,33 @@ def read_environment(file: Path) -> Environment:
             raise _refused(file, f"{name} has no setting {', '.join(sorted(unknown))}")
         levels[name] = level
         settings[name] = {key: value for key, value in entry.items() if key != "enforcementLevel"}
+        for key, value in settings[name].items():
+            if why := _misfit(value, rule.settings[key].schema):
+                raise _refused(file, f"{name}: {key} {why}")
     return Environment(file, levels, settings)
+
+
+def _misfit(value: Any, schema: Mapping[str, Any]) -> str:
+    """Why a setting is not what its rule takes, or empty. The engine would say so later, and not in which file."""
+    kind = schema["type"]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    fits = {
+        "integer": is_number and float(value).is_integer(),
+        "number": is_number,
+        "boolean": isinstance(value, bool),
+        "string": isinstance(value, str),
+        "array": isinstance(value, list),
+        "object": isinstance(value, dict),
+    }
+    if not fits[kind]:
+        return f"is {json.dumps(value)}, which is no {kind}"
+    if is_number and value < schema.get("minimum", value):
+        return f"is {value}, below {schema['minimum']}"
+    if is_number and value > schema.get("maximum", value):
+        return f"is {value}, above {schema['maximum']}"
+    inner = value if kind == "array" else value.values() if kind == "object" else ()
+    part = schema.get("items") if kind == "array" else schema.get("additionalProperties")
+    return next((f"has an entry that {why}" for item in inner if part and (why := _misfit(item, part))), "")
 
 
 def _refused(file: Path, why: str) -> RefusedError:

@@ -406,6 +406,15 @@ def test_stack_without_a_file_gets_the_smallest_caps() -> None:
         '{"hpc-inputs": "disabled"}',
         '{"exceptions": {}}',
         '{"all": "advisory"}',
+        '{"hpc-size": {"maxNodes": "many"}}',
+        '{"hpc-size": {"maxNodes": 1.5}}',
+        '{"hpc-size": {"maxNodes": true}}',
+        '{"hpc-size": {"maxNodes": -1}}',
+        '{"hpc-budget-hour": {"maxHourly": null}}',
+        '{"hpc-ssh-sources": {"minPrefix": 33}}',
+        '{"hpc-nas-sources": {"networks": "10.0.0.0/8"}}',
+        '{"hpc-nas-sources": {"networks": [10]}}',
+        '{"hpc-tags": {"defaults": {"hpc:role": 7}}}',
     ],
 )
 def test_settings_that_would_silently_not_count_are_refused(text: str, tmp_path: Path) -> None:
