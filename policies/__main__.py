@@ -1,7 +1,11 @@
 """Entry point of the pack: the engine runs this folder."""
 
+import faulthandler
 import sys
 from pathlib import Path
+
+# The engine waits for the pack without end. One that does not serve in time ends, which fails the preview.
+faulthandler.dump_traceback_later(120, exit=True)
 
 # The folder of the pack must not hide modules of the same name; the packages live beside it.
 sys.path[:] = [

@@ -9,6 +9,7 @@ holds the answers of both servers together.
 
 from __future__ import annotations
 
+import faulthandler
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -166,5 +167,6 @@ def serve(name: str, policies: list[Policy], seen: Seen) -> None:
         seen: where they keep the inputs of resources.
     """
     ByType.seen = seen
+    faulthandler.cancel_dump_traceback_later()  # from here on nothing can keep it from serving
     setattr(library, "_PolicyAnalyzerServicer", ByType)  # noqa: B010  a type checker takes no assignment to a class
     pulumi_policy.PolicyPack(name=name, policies=policies)

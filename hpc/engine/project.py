@@ -266,6 +266,8 @@ def _encryption(text: str) -> list[str]:
 
 
 def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("stdout:")]
+    """The last error of what a command wrote, without the labels that Automation API and engine put before it."""
+    lines = [line.strip().removeprefix("stderr:").strip() for line in text.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("stdout:")]
     told = [line for line in lines if line.startswith("error:")]
-    return (told or lines or ["the engine gave no reason"])[-1]
+    return (told or lines or ["the engine gave no reason"])[-1].removeprefix("error:").strip()
