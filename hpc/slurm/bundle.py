@@ -112,6 +112,8 @@ def cluster_env(spec: ClusterSpec, profile: HostProfile = CLOUD) -> str:
         "HPC_USERS": " ".join(spec.access.users),
         "HPC_MPI_PORTS": f"{spec.network.mpi_ports.first} {spec.network.mpi_ports.last}",
         "HPC_MPI_STACKS": " ".join(f"{MODULES[stack]}/{VERSIONS[stack]}" for stack in spec.mpi.stacks),
+        # Pool and number of its last node: every name that slurm.conf has.
+        "HPC_NODES": " ".join(f"{pool.name}/{pool.max}" for pool in spec.pools),
         "HPC_NODE_PATTERNS": " ".join(["management-*", "login-*", *(f"{pool.name}-*" for pool in spec.pools)]),
     }
     for pool in spec.pools:

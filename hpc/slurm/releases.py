@@ -12,8 +12,10 @@ Release = tuple[int, int]
 OLDEST: Release = (22, 5)
 
 #: Release in the repositories that the bootstrap scripts use. Debian 12 and Ubuntu 24.04: packages.debian.org and
-#: packages.ubuntu.com; Rocky 9: EPEL 9. Ubuntu 22.04 has 21.08 and EPEL 8, which fits Alibaba Cloud Linux 3, has 20.11:
-#: both are too old, so there the packages come from a repository of one's own (HPC_SLURM_REPOSITORY, docs/slurm.md).
+#: packages.ubuntu.com; Rocky 9: EPEL 9. EPEL 8, which fits Alibaba Cloud Linux 3, has 20.11, which is too old: there
+#: the packages come from OpenHPC 2, whose updates have 23.11.4 (components/rms/slurm in branch 2.x of
+#: github.com/openhpc/ohpc); a mirror of it may be older, so slurm.conf asks for no more than the oldest. Ubuntu 22.04
+#: has 21.08, which is refused (docs/slurm.md).
 RELEASES: dict[OperatingSystem, Release] = {
     OperatingSystem.DEBIAN_12: (22, 5),
     OperatingSystem.ROCKY_9: (22, 5),

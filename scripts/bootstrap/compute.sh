@@ -72,7 +72,7 @@ variable=HPC_POOL_${pool//-/_}
 interconnect=${!variable:-}
 [[ -n $interconnect ]] || fail HPC910 "pool ${pool:-(none)} is not in the cluster's configuration"
 node_name
-rm -f "$HPC_LINK/nodes/$HPC_NODE_NAME.failed"
+as_owner "$HPC_LINK/nodes" rm -f "$HPC_LINK/nodes/$HPC_NODE_NAME.failed" || say "$HPC_LINK/nodes cannot be written"
 mount_all "$HPC_LINK/etc/mounts"
 sync_hosts
 need node compute
@@ -100,6 +100,8 @@ put "$HPC_ROOT/etc/systemd/system/slurmd.service.d/90-hpc.conf" 644 root:root <<
 	[Unit]
 	RequiresMountsFor=/opt/hpc
 	[Service]
+	Restart=on-failure
+	RestartSec=5
 	LimitMEMLOCK=infinity
 	LimitSTACK=infinity
 	EOF

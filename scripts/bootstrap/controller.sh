@@ -125,7 +125,23 @@ elastic_daemon() {
 	ExecStart=$start
 	Restart=always
 	RestartSec=5
+	# Purchases under way are waited for; what is not finished then is taken up again at the next start.
+	TimeoutStopSec=120
+	UMask=0022
 	NoNewPrivileges=yes
+	CapabilityBoundingSet=
+	ProtectSystem=full
+	PrivateTmp=yes
+	PrivateDevices=yes
+	ProtectKernelModules=yes
+	ProtectKernelTunables=yes
+	ProtectControlGroups=yes
+	RestrictSUIDSGID=yes
+	RestrictRealtime=yes
+	RestrictNamespaces=yes
+	LockPersonality=yes
+	SystemCallArchitectures=native
+	RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
 	[Install]
 	WantedBy=multi-user.target
 	EOF
@@ -152,6 +168,8 @@ controller() {
 	[Service]
 	Restart=on-failure
 	RestartSec=5
+	# It saves its state before it ends.
+	TimeoutStopSec=120
 	EOF
     service_on slurmctld
     if [[ -f $used ]] && ! cmp -s "$used" "$HPC_LINK/etc/slurm/slurm.conf"; then

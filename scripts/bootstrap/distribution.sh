@@ -1,6 +1,9 @@
 # shellcheck shell=bash
 # The only place that knows apt from dnf: package names, repositories, services, firewall. Sourced after lib.sh.
 
+# Of openhpc-2.asc beside this file.
+HPC_OPENHPC_KEY_SHA256=7423f16590a64bc9bf3024651edb662d89e0cab804233ed92cb81bdc860e27ef
+
 # detect: sets FAMILY (apt, dnf), OS (alinux-3, rocky-9, ubuntu-24.04, ...) from os-release.
 detect() {
     local ID="" VERSION_ID=""
@@ -12,10 +15,10 @@ detect() {
     rocky | almalinux | rhel | centos) FAMILY=dnf OS=rocky-${VERSION_ID%%.*} ;;
     *) fail HPC904 "no support for ${ID:-unknown} ${VERSION_ID:-}: use alinux-3, rocky-9, ubuntu or debian-12" ;;
     esac
-    # The Slurm of EPEL 8, which fits Alibaba Cloud Linux 3, is too old; OpenHPC's is not. A site without a way to the
-    # Internet names its own mirror of it.
+    # The Slurm of EPEL 8, which fits Alibaba Cloud Linux 3, is too old; OpenHPC's is not: 20.02 in its first repository,
+    # 23.11 in the updates. A site without a way to the Internet names its own mirror of the two.
     if [[ $OS == alinux-3 ]]; then
-        : "${HPC_SLURM_REPOSITORY:=http://repos.openhpc.community/OpenHPC/2/EL_8}"
+        : "${HPC_SLURM_REPOSITORY:=https://repos.openhpc.community/OpenHPC/2/EL_8 https://repos.openhpc.community/OpenHPC/2/updates/EL_8}"
     fi
 }
 
@@ -26,7 +29,7 @@ packages() {
     case $FAMILY:$1 in
     # libpmi2 is what Intel MPI is started with; slurm-client has the users' commands.
     apt:node) echo munge slurm-client libpmix2 libpmi2-0 environment-modules chrony procps ;;
-    dnf:node) echo munge "slurm$slurm" pmix "$([[ -n $slurm ]] && echo slurm-libpmi-ohpc || echo slurm-libs)" environment-modules chrony procps-ng policycoreutils ;;
+    dnf:node) echo munge "slurm$slurm" "pmix$slurm" "$([[ -n $slurm ]] && echo slurm-libpmi-ohpc || echo slurm-libs)" environment-modules chrony procps-ng policycoreutils ;;
     apt:compute) echo slurmd libibverbs1 librdmacm1 ibverbs-providers numactl ;;
     dnf:compute) echo "slurm-slurmd$slurm" libibverbs librdmacm numactl ;;
     apt:management) echo slurmctld slurmdbd mariadb-server python3 python3-venv ;;
@@ -70,14 +73,45 @@ repositories() {
             "$HPC_ROOT"/etc/yum.repos.d/epel*.repo
         ;;
     esac
+    slurm_repository
+}
+
+# slurm_repository: the repositories that HPC_SLURM_REPOSITORY names (one or more, separated by spaces), with the key that
+# their packages are signed with. A mirror of OpenHPC's keeps OpenHPC's signatures; for any other,
+# HPC_SLURM_KEY (file or address) and HPC_SLURM_KEY_SHA256 name the key. Nothing is installed without a signature.
+slurm_repository() {
     [[ -n ${HPC_SLURM_REPOSITORY:-} ]] || return 0
-    put "$HPC_ROOT/etc/yum.repos.d/hpc-slurm.repo" 644 root:root <<-EOF || true
-	[hpc-slurm]
-	name=Slurm
-	baseurl=$HPC_SLURM_REPOSITORY
-	enabled=1
-	gpgcheck=0
-	EOF
+    local key=${HPC_SLURM_KEY:-} sum=${HPC_SLURM_KEY_SHA256:-} url number=0 file text=""
+    if [[ -z $key && $HPC_SLURM_REPOSITORY == *[Oo]pen[Hh][Pp][Cc]* ]]; then
+        # Fingerprint 5392 744D 3C54 3ED5 7847 65E6 8A30 6019 DA56 5C6C, as branch 2.x of github.com/openhpc/ohpc has it
+        # (components/admin/ohpc-release/SOURCES/RPM-GPG-KEY-OpenHPC-2).
+        key=$(dirname "${BASH_SOURCE[0]}")/openhpc-2.asc sum=$HPC_OPENHPC_KEY_SHA256
+    fi
+    [[ -n $key && -n $sum ]] ||
+        fail HPC929 "no key for the packages of $HPC_SLURM_REPOSITORY: give HPC_SLURM_KEY and HPC_SLURM_KEY_SHA256"
+    file=$(mktemp)
+    if [[ $key == http*://* ]]; then
+        retry 4 curl -fsS --max-time 60 -o "$file" "$key" || fail HPC930 "the key of Slurm's packages cannot be loaded from $key"
+    else
+        cp "$key" "$file" || fail HPC930 "the key of Slurm's packages is not at $key"
+    fi
+    echo "$sum  $file" | sha256sum --check --status ||
+        fail HPC931 "the key of Slurm's packages ($key) has another checksum than expected: nothing is installed"
+    put "$HPC_ROOT/etc/pki/rpm-gpg/RPM-GPG-KEY-hpc-slurm" 644 root:root <"$file" || true
+    rm -f "$file"
+    for url in $HPC_SLURM_REPOSITORY; do
+        number=$((number + 1))
+        text+="[hpc-slurm-$number]
+name=Slurm $number
+baseurl=$url
+enabled=1
+gpgcheck=1
+gpgkey=file:///etc/pki/rpm-gpg/RPM-GPG-KEY-hpc-slurm
+"
+    done
+    printf '%s' "$text" | put "$HPC_ROOT/etc/yum.repos.d/hpc-slurm.repo" 644 root:root || true
+    retry 3 dnf -q --disablerepo='*' --enablerepo='hpc-slurm-*' makecache ||
+        fail HPC932 "Slurm's packages are not to be had from $HPC_SLURM_REPOSITORY: name a mirror that nodes reach, or use a baked image"
 }
 
 install_now() {

@@ -33,14 +33,21 @@ sync_timer() {
 	Description=Names of the cluster's nodes
 	[Service]
 	Type=oneshot
-	ExecStart=/bin/bash $HPC_LINK/bootstrap/sync-hosts.sh
+	ExecStart=/bin/bash $HPC_LINK/bootstrap/sync-hosts.sh --all
+	# Storage that does not answer must not leave it hanging for ever.
+	TimeoutStartSec=60
+	NoNewPrivileges=yes
+	PrivateTmp=yes
+	ProtectSystem=full
+	ReadWritePaths=/etc
+	CapabilityBoundingSet=CAP_NET_ADMIN CAP_DAC_OVERRIDE CAP_CHOWN CAP_FOWNER
 	EOF
     put "$HPC_ROOT/etc/systemd/system/hpc-hosts.timer" 644 root:root <<-'EOF' && fresh=1
 	[Unit]
 	Description=Names of the cluster's nodes
 	[Timer]
 	OnBootSec=10
-	OnUnitActiveSec=10
+	OnUnitActiveSec=5
 	AccuracySec=1
 	[Install]
 	WantedBy=timers.target

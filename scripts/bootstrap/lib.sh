@@ -34,15 +34,37 @@ fail() {
     trap - ERR
     local line="$1: $2"
     printf '%s\n' "$line" >>"$HPC_LOG"
-    if [[ -n ${HPC_NODE_NAME:-} && -d $HPC_LINK/nodes ]]; then
-        printf '%s\n' "$line" >"$HPC_LINK/nodes/.$HPC_NODE_NAME.new" &&
-            mv -f "$HPC_LINK/nodes/.$HPC_NODE_NAME.new" "$HPC_LINK/nodes/$HPC_NODE_NAME.failed"
-    fi
+    [[ -n ${HPC_NODE_NAME:-} ]] && report_reason "$line"
     [[ -w /dev/console && -z $HPC_ROOT ]] && printf '%s\n' "$line" >/dev/console
     # Give the log's `tee` the time to write what came before.
     sleep 0.1
     printf '%s\n' "$line" >&3
     exit 1
+}
+
+# as_owner FILE COMMAND...: run as the owner of FILE. What is on shared storage and not for everybody belongs to slurm,
+# because a NAS whose access rule squashes root lets root of a node neither write there nor read what has mode 400.
+as_owner() {
+    local owner
+    owner=$(stat -L -c %u:%g "$1") || return
+    shift
+    if ((EUID != 0)) || [[ $owner == 0:* ]]; then
+        "$@"
+    else
+        setpriv --reuid="${owner%:*}" --regid="${owner#*:}" --clear-groups -- "$@"
+    fi
+}
+
+# report_reason LINE: on shared storage, where the elastic daemon looks; where that cannot be written, straight to Slurm.
+report_reason() {
+    local file=$HPC_LINK/nodes/$HPC_NODE_NAME.failed
+    # shellcheck disable=SC2016  # expanded by the inner shell
+    if [[ -d $HPC_LINK/nodes ]] && as_owner "$HPC_LINK/nodes" \
+        /bin/sh -c 'umask 022; printf "%s\n" "$1" >"$2.new" && mv -f "$2.new" "$2"' sh "$1" "$file" 2>>"$HPC_LOG"; then
+        return 0
+    fi
+    command -v scontrol >/dev/null || return 0
+    timeout 15 scontrol update "NodeName=$HPC_NODE_NAME" "Reason=$1" >>"$HPC_LOG" 2>&1 || true
 }
 
 unexpected() {
@@ -166,7 +188,9 @@ slurm_account() {
 munge_key() {
     local fresh=0
     [[ -s $HPC_LINK/etc/munge.key ]] || fail HPC903 "no munge key in the cluster folder: the management node has not been set up"
-    put "$HPC_ROOT/etc/munge/munge.key" 400 munge:munge <"$HPC_LINK/etc/munge.key" && fresh=1
+    local key=$HPC_LINK/etc/munge.key
+    as_owner "$key" cat "$key" >/dev/null || fail HPC903 "the munge key on shared storage cannot be read: is root squashed?"
+    as_owner "$key" cat "$key" | put "$HPC_ROOT/etc/munge/munge.key" 400 munge:munge && fresh=1
     [[ -n $HPC_ROOT ]] || chmod 700 /etc/munge
     service_on munge $fresh
 }
@@ -185,9 +209,32 @@ slurm_files() {
     done
 }
 
-# Names of all nodes; compute nodes come from the list that the elastic daemon keeps on shared storage.
+# Addresses of nodes that do not live: TEST-NET-1 (RFC 5737), which nobody routes.
+HPC_NOWHERE=192.0.2
+
+# sync_hosts [all]: names of the long-lived nodes and of the compute nodes that live, from the list that the elastic
+# daemon keeps. With `all` (management and login nodes) also every name that slurm.conf has: slurmctld looks nodes up
+# that do not live, and where a resolver lets it wait it answers nobody for ten seconds a name.
 sync_hosts() {
-    { cat "$HPC_LINK/etc/hosts.static" && { cat "$HPC_LINK/nodes/hosts" 2>/dev/null || true; }; } | block "$HPC_ROOT/etc/hosts" "hpc nodes"
+    local living=$HPC_LINK/nodes/hosts
+    [[ -f $living ]] || living=/dev/null
+    if [[ ${1:-} == all ]]; then
+        # A packet to a node that is not there ends here at once instead of waiting for an answer.
+        ip route replace unreachable "$HPC_NOWHERE.0/24" 2>/dev/null || true
+    fi
+    awk -v pools="$([[ ${1:-} == all ]] && echo "${HPC_NODES:-}")" -v net="$HPC_NOWHERE" '
+        NF >= 2 { print; for (i = 2; i <= NF; i++) lives[$i] = 1 }
+        END {
+            count = split(pools, pool, " ")
+            for (p = 1; p <= count; p++) {
+                split(pool[p], part, "/")
+                for (n = 1; n <= part[2]; n++) {
+                    name = part[1] "-" n
+                    if (!(name in lives)) print net "." (1 + rows++ % 254), name
+                }
+            }
+        }
+    ' "$HPC_LINK/etc/hosts.static" "$living" | block "$HPC_ROOT/etc/hosts" "hpc nodes"
 }
 
 # tuning: what MPI wants of a node (requirements of the cluster, not of a distribution).

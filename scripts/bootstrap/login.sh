@@ -22,7 +22,7 @@ link "$HPC_SHARE/.hpc" "$HPC_LINK"
 . "$HPC_LINK/etc/cluster.env"
 # shellcheck disable=SC1091
 . "$HPC_LINK/etc/facts.env"
-sync_hosts
+sync_hosts all
 need node login
 shell_environment
 administrator_keys

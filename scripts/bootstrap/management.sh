@@ -42,7 +42,8 @@ cluster_folder() {
         for file in facts.env facts.json mounts hosts.static pools.json; do
             put "$HPC_LINK/etc/$file" 644 root:root <"$HPC_INPUT/$file" || true
         done
-        put "$HPC_LINK/etc/munge.key" 400 root:root <"$HPC_INPUT/munge.key" || true
+        # Slurm's, not root's: a node reads it where root is squashed, too.
+        put "$HPC_LINK/etc/munge.key" 400 64030:64030 <"$HPC_INPUT/munge.key" || true
     fi
     [[ -s $HPC_LINK/etc/cluster.env ]] || fail HPC902 "the cluster folder is empty: the first management node has not been set up"
 }
@@ -93,7 +94,7 @@ cluster_folder
 . "$HPC_LINK/etc/cluster.env"
 # shellcheck disable=SC1091
 . "$HPC_LINK/etc/facts.env"
-sync_hosts
+sync_hosts all
 need node management
 slurm_release slurmctld
 no_automatic_updates

@@ -6,6 +6,7 @@ import base64
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,7 @@ NAMES = (
     "groupadd",
     "hostname",
     "hostnamectl",
+    "ip",
     "modinfo",
     "modprobe",
     "mount",
@@ -72,10 +74,10 @@ class FakeHost:
     os: str
 
     def run(
-        self, script: str, *arguments: str, stdin: str = "", **environment: str
+        self, script: str, *arguments: str, stdin: str = "", under: Sequence[str] = (), **environment: str
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["bash", str(PROJECT_ROOT / "scripts/bootstrap" / script), *arguments],
+            [*under, "bash", str(PROJECT_ROOT / "scripts/bootstrap" / script), *arguments],
             input=stdin,
             text=True,
             capture_output=True,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
+import re
 import shutil
 import stat
 import subprocess
@@ -13,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from hpc.paths import PROJECT_ROOT
-from tests.scripts.conftest import PASSWORD, FakeHost
+from hpc.spec.cluster import ClusterSpec
+from tests.scripts.conftest import PASSWORD, FakeHost, make_host
 
 SCRIPTS = sorted((PROJECT_ROOT / "scripts/bootstrap").glob("*.sh"))
 #: Commands that only look.
@@ -40,6 +43,7 @@ LOOKS = (
     "slurmctld -V",
     "firewall-cmd --quiet --permanent --zone=hpc --query-source",
     "mount -o remount",
+    "ip route replace unreachable",
 )
 
 
@@ -313,6 +317,186 @@ def test_hosts_follow_the_daemon(debian: FakeHost) -> None:
     assert debian.run("sync-hosts.sh").returncode == 0
     text = (debian.root / "etc/hosts").read_text()
     assert "mpi-1" not in text and "10.99.0.51 mpi-2" in text and text.count(">>> hpc nodes") == 1
+
+
+def test_every_name_of_slurm_conf_resolves_where_slurmctld_runs(debian: FakeHost) -> None:
+    debian.set_up_cluster_folder()
+    nodes = debian.root / "home/.hpc/nodes/hosts"
+    nodes.write_text("10.99.0.50 mpi-2\n")
+    assert debian.run("sync-hosts.sh", "--all").returncode == 0
+    assert "ip route replace unreachable 192.0.2.0/24" in debian.calls
+    pairs = [line.split() for line in (debian.root / "etc/hosts").read_text().splitlines() if line[0].isdigit()]
+    names = {name: address for address, name in pairs}
+    assert len(pairs) == len(names) == 10
+    assert names["mpi-2"] == "10.99.0.50" and names["management-0"] == "10.99.0.10"
+    assert {name for name, address in names.items() if address.startswith("192.0.2.")} == {
+        *(f"mpi-{n}" for n in (1, 3, 4)),
+        *(f"rdma-{n}" for n in (1, 2, 3, 4)),
+    }
+    # What a node is told is only who lives: nothing there would look up anybody else.
+    (debian.root / "etc/hosts").unlink()
+    assert debian.run("sync-hosts.sh").returncode == 0
+    assert "192.0.2" not in (debian.root / "etc/hosts").read_text()
+
+
+def test_names_of_ten_thousand_nodes(debian: FakeHost) -> None:
+    debian.set_up_cluster_folder()
+    env = debian.root / "home/.hpc/etc/cluster.env"
+    env.write_text(env.read_text().replace("mpi/4 rdma/4", "mpi/9000 rdma/1000"))
+    (debian.root / "home/.hpc/nodes/hosts").write_text(
+        "".join(f"10.{n // 250}.1.{n % 250} mpi-{n}\n" for n in range(1, 501))
+    )
+    assert debian.run("sync-hosts.sh", "--all").returncode == 0
+    lines = (debian.root / "etc/hosts").read_text().splitlines()
+    assert len({line.split()[1] for line in lines if line[0].isdigit()}) == 10_002
+    assert not any(re.fullmatch(r"192\.0\.2\.(0|255) .*", line) for line in lines)
+
+
+#: Root without the right to pass over permissions, as the root of a node is on storage that squashes root.
+SQUASHED = ("setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner,-chown", "--")
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv")
+def test_squashed_root_reads_the_key_and_reports_its_reason(debian: FakeHost) -> None:
+    debian.set_up_cluster_folder()
+    # pytest's folders are for root only.
+    for path in debian.root.parents:
+        if path.stat().st_mode & 0o055 != 0o055 and path != Path("/"):
+            path.chmod(path.stat().st_mode | 0o055)
+    folder = debian.root / "home/.hpc"
+    key = folder / "etc/munge.key"
+    key.chmod(0o400)
+    os.chown(key, 64030, 64030)
+    os.chown(folder / "nodes", 64030, 64030)
+    (folder / "nodes/mpi-3.failed").write_text("from an earlier life\n")
+    os.chown(folder / "nodes/mpi-3.failed", 64030, 64030)
+    refused = subprocess.run([*SQUASHED, "touch", str(folder / "nodes/x")], capture_output=True, text=True)
+    assert "Permission denied" in refused.stderr
+    done = debian.run("compute.sh", "--pool", "mpi", under=SQUASHED)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (debian.root / "etc/munge/munge.key").read_bytes() == b"munge" * 20
+    assert not (folder / "nodes/mpi-3.failed").exists()
+    (debian.root / "etc/munge/munge.key").unlink()
+    os.chown(key, 12345, 12345)
+    (debian.state / "packages/munge").unlink()
+    debian.fail("apt-get")
+    done = debian.run("compute.sh", "--pool", "mpi", under=SQUASHED)
+    assert done.returncode == 1
+    assert (folder / "nodes/mpi-3.failed").read_text().startswith("HPC905: ")
+    assert (folder / "nodes/mpi-3.failed").stat().st_uid == 64030
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv")
+def test_reason_goes_to_slurm_where_storage_takes_nothing(debian: FakeHost) -> None:
+    debian.set_up_cluster_folder()
+    folder = debian.root / "home/.hpc/nodes"
+    os.chown(folder, 64030, 64030)
+    folder.chmod(0o500)
+    debian.fail("apt-get")
+    done = debian.run("compute.sh", "--pool", "mpi", under=SQUASHED)
+    assert done.returncode == 1 and not (folder / "mpi-3.failed").exists()
+    (call,) = [call for call in debian.calls if call.startswith("scontrol update")]
+    assert call.startswith("scontrol update NodeName=mpi-3 Reason=HPC905:")
+
+
+def verified(units: list[Path], folder: Path) -> str:
+    """What `systemd-analyze verify` says of these units."""
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *map(str, units)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "SYSTEMD_UNIT_PATH": f"{folder}:"},
+    )
+    return "\n".join(line for line in done.stderr.splitlines() if any(unit.name in line for unit in units))
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not there")
+def test_units_are_right(debian: FakeHost) -> None:
+    assert debian.management().returncode == 0
+    folder = debian.root / "etc/systemd/system"
+    units = sorted(path for path in folder.glob("hpc-*") if path.is_file())
+    assert {unit.name for unit in units} == {"hpc-elastic.service", "hpc-hosts.service", "hpc-hosts.timer"}
+    assert verified(units, folder) == ""
+    wrong = folder / "hpc-elastic.service"
+    wrong.write_text(wrong.read_text().replace("TimeoutStopSec=120", "TimeoutStopSec=soon"))
+    assert "Failed to parse time value" in verified([wrong], folder)
+
+
+def test_units_end_in_bounded_time_and_come_back(debian: FakeHost) -> None:
+    assert debian.management().returncode == 0
+    folder = debian.root / "etc/systemd/system"
+    elastic = (folder / "hpc-elastic.service").read_text()
+    for line in ("Restart=always", "TimeoutStopSec=120", "NoNewPrivileges=yes", "ProtectSystem=full"):
+        assert f"\n{line}\n" in elastic
+    assert "\nTimeoutStartSec=60\n" in (folder / "hpc-hosts.service").read_text()
+    assert "Restart=on-failure" in (folder / "slurmctld.service.d/90-hpc.conf").read_text()
+
+
+def test_slurm_of_dnf_hosts_is_signed(tmp_path: Path, spec: ClusterSpec) -> None:
+    host = make_host("alinux-3", tmp_path, spec)
+    host.set_up_cluster_folder()
+    assert host.run("compute.sh", "--pool", "mpi").returncode == 0
+    text = (host.root / "etc/yum.repos.d/hpc-slurm.repo").read_text()
+    assert text.count("gpgcheck=1") == 2 and "gpgcheck=0" not in text
+    assert "OpenHPC/2/updates/EL_8" in text
+    key = host.root / "etc/pki/rpm-gpg/RPM-GPG-KEY-hpc-slurm"
+    assert f"gpgkey=file:///{key.relative_to(host.root)}" in text
+    assert key.read_text().startswith("-----BEGIN PGP PUBLIC KEY BLOCK-----")
+
+
+@pytest.mark.parametrize(
+    ("environment", "code"),
+    [
+        ({"HPC_SLURM_REPOSITORY": "http://mirror.example/slurm"}, "HPC929"),
+        ({"HPC_SLURM_KEY": "/no/key", "HPC_SLURM_KEY_SHA256": "0"}, "HPC930"),
+        (
+            {
+                "HPC_SLURM_REPOSITORY": "http://mirror.example/slurm",
+                "HPC_SLURM_KEY": "https://mirror.example/key.asc",
+                "HPC_SLURM_KEY_SHA256": hashlib.sha256(b"the right key").hexdigest(),
+            },
+            "HPC931",
+        ),
+        ({"HPC_SLURM_KEY": "https://mirror.example/key.asc", "HPC_SLURM_KEY_SHA256": "0" * 64}, "HPC931"),
+    ],
+)  # fmt: skip
+def test_slurm_without_the_right_key_is_refused(
+    tmp_path: Path, spec: ClusterSpec, environment: dict[str, str], code: str
+) -> None:
+    host = make_host("alinux-3", tmp_path, spec)
+    host.set_up_cluster_folder()
+    (host.state / "download").write_bytes(b"some other key")
+    done = host.run("compute.sh", "--pool", "mpi", **environment)
+    assert done.returncode == 1
+    assert (host.root / "home/.hpc/nodes/mpi-3.failed").read_text().startswith(f"{code}: ")
+    assert not (host.root / "etc/yum.repos.d/hpc-slurm.repo").exists()
+    assert not (host.state / "packages/munge").exists()
+
+
+def test_repository_of_slurm_that_does_not_answer(tmp_path: Path, spec: ClusterSpec) -> None:
+    host = make_host("alinux-3", tmp_path, spec)
+    host.set_up_cluster_folder()
+    (host.state / "no-repository").touch()
+    done = host.run("compute.sh", "--pool", "mpi")
+    assert done.stderr.splitlines()[-1].startswith(
+        "HPC932: Slurm's packages are not to be had from https://repos.openhpc"
+    )
+
+
+def test_own_repository_with_its_own_key(tmp_path: Path, spec: ClusterSpec) -> None:
+    host = make_host("rocky-9", tmp_path, spec)
+    host.set_up_cluster_folder()
+    (host.state / "download").write_bytes(b"the right key")
+    done = host.run(
+        "compute.sh", "--pool", "mpi",
+        HPC_SLURM_REPOSITORY="http://mirror.example/slurm",
+        HPC_SLURM_KEY="https://mirror.example/key.asc",
+        HPC_SLURM_KEY_SHA256=hashlib.sha256(b"the right key").hexdigest(),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (host.root / "etc/pki/rpm-gpg/RPM-GPG-KEY-hpc-slurm").read_bytes() == b"the right key"
+    epel = (host.root / "etc/yum.repos.d/epel.repo").read_text()
+    assert "\nbaseurl=http://mirrors.cloud.aliyuncs.com/epel/9\ngpgcheck=1\n" in epel
 
 
 def test_task_prolog_replaces_the_fabric_of_another_pool(debian: FakeHost) -> None:

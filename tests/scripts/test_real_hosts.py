@@ -147,7 +147,7 @@ def test_services_run_and_secrets_are_kept(site: Site) -> None:
         MANAGEMENT,
         "stat -c '%a %U' /etc/munge/munge.key /etc/slurm/slurmdbd.conf /opt/hpc/etc/munge.key /var/spool/slurmctld",
     )
-    assert out.splitlines() == ["400 munge", "600 slurm", "400 root", "700 slurm"]
+    assert out.splitlines() == ["400 munge", "600 slurm", "400 slurm", "700 slurm"]
     assert PASSWORD not in site.text(MANAGEMENT, "cat /var/log/hpc-bootstrap.log; journalctl --no-pager")
     assert site.text(MANAGEMENT, "sacctmgr -nP list user alice format=user,defaultaccount").strip() == "alice|boot"
     assert "idle~" in site.text(EIP, "sinfo -h")

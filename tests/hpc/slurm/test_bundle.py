@@ -58,9 +58,9 @@ def test_parts_say_what_changed(catalog: Catalog, tmp_path: Path) -> None:
     before = build_bundle(spec, catalog, tmp_path)
     pool = spec.pools[0].model_copy(update={"max": 9})
     after = build_bundle(spec.model_copy(update={"pools": (pool,)}), catalog, tmp_path)
-    assert {part for part in before.parts if before.parts[part] != after.parts[part]} == {"slurm.conf"}
+    assert {part for part in before.parts if before.parts[part] != after.parts[part]} == {"slurm.conf", "cluster.env"}
     differing = set(before.triggers()) ^ set(after.triggers())
-    assert len(differing) == 2 and all(entry.startswith("slurm.conf ") for entry in differing)
+    assert sorted(entry.split()[0] for entry in differing) == ["cluster.env"] * 2 + ["slurm.conf"] * 2
 
 
 def test_bundle_holds_all_that_the_scripts_read(stack: str, catalog: Catalog) -> None:
