@@ -39,9 +39,8 @@ def up(stack: StackArgument, yes: YesOption = False, as_json: JsonOption = False
 
     Exit code 0: done; 1: refused, or you said no; 2: it failed.
     """
-    from hpc.deploy.session import open_session
     from hpc.preview.model import Verdict
-    from hpc.preview.run import up_session
+    from hpc.preview.run import up_stack
 
     def agree(report: Report, planned: RunResult) -> None:
         if not as_json:
@@ -50,12 +49,10 @@ def up(stack: StackArgument, yes: YesOption = False, as_json: JsonOption = False
             _ask(f"Do this to {stack}?", shown)
         shown.line("Deploying")
 
-    with (
-        display(f"{stack}: up", quiet=as_json) as shown,
-        open_session(stack_file(stack), progress=shown.line, on_event=shown.event) as session,
-    ):
+    file = stack_file(stack)
+    with display(f"{stack}: up", quiet=as_json) as shown:
         shown.line("Previewing with the rules")
-        applied = up_session(session, agree=agree)
+        applied = up_stack(file, agree=agree, progress=shown.line, on_event=shown.event)
     if as_json:
         _print_up(applied)
     elif applied.done is None:

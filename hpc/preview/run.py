@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 #: The pack as a program, which engines without a language host run, too.
 PACK_PROGRAM = PROJECT_ROOT / "policies" / "analyzer"
 
+#: Gets a preview that passed, and what the engine said.
+Agree = Callable[["Report", "RunResult"], None]
+
 #: What `base` says for the stack as it is deployed.
 DEPLOYED = "deployed"
 
@@ -80,9 +83,45 @@ def up_session(
     environment, waivers = rules_of(session.stack)
     done = session.deployment.up(policy_packs=[PACK_PROGRAM], policy_configs=[environment.file])
     made = finished_report(
-        session.stack, session.deployment.workspace.stack_file, environment, done, session.checked, waivers=waivers
+        session.stack,
+        session.deployment.workspace.stack_file,
+        environment,
+        done,
+        session.checked,
+        base=base_of_run(done),
+        waivers=waivers,
     )
     return Applied(made, done)
+
+
+def up_stack(
+    file: Path,
+    *,
+    agree: Agree = lambda report, result: None,
+    progress: Callable[[str], None] = lambda line: None,
+    on_event: OnEvent = lambda event: None,
+    hosts: bool | None = None,
+) -> Applied:
+    """Preview a stack from its file and deploy it if that passes.
+
+    Args:
+        file: the stack file.
+        agree: gets the preview that passed; raises where somebody does not want it.
+        progress: gets lines for the user.
+        on_event: gets the engine's events.
+        hosts: for the local cloud: real hosts or API only; None takes hosts where the machine can have them.
+
+    Raises:
+        HpcError: something that is needed cannot be had, or somebody did not want it.
+    """
+    from hpc.deploy.session import open_session, stack_name
+
+    checked = check_stack_file(file)
+    if has_errors(checked.findings):
+        stack = stack_name(file)
+        return Applied(finished_report(stack, file, rules_of(stack)[0], None, checked), None)
+    with open_session(file, progress=progress, on_event=on_event, hosts=hosts) as session:
+        return up_session(session, agree=agree)
 
 
 def _previewed(session: Session, *, base: Base | None = None, drift: bool = False) -> tuple[Report, RunResult]:

@@ -153,7 +153,12 @@ def test_bad_change_is_refused_by_preview_and_up_and_nothing_is_made(place: Plac
         assert Decimal(row["after"][HOUR]) == 2 * Decimal(row["before"][HOUR]) == 2 * Decimal(row["delta"][HOUR])
     tried = place.hpc("up", file, "--yes")
     assert tried.returncode == 1, tried.stdout + tried.stderr
-    assert comment[0].strip("*").split()[0][:6] in tried.stderr, "up says which rule"
+    code = comment[0].strip("*").split()[0]
+    assert f"refuses {code} " in tried.stderr, "up says which rule"
+    assert "nothing was deployed" in tried.stderr
+    document = json.loads(place.hpc("up", file, "--yes", "--json").stdout)
+    assert (document["succeeded"], document["report"]["verdict"]) == (False, "refused")
+    assert code in {issue["code"] for issue in document["report"]["issues"] if issue["refuses"]}
     assert place.cloud.counts() == {}
 
 

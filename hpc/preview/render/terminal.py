@@ -59,7 +59,7 @@ def _changes(title: str, changes: Sequence[ChangeRow]) -> Table:
 
 
 def _price(price: Price) -> Table:
-    table = Table(title="Price (CNY, worst hour and expected month)", title_justify="left")
+    table = Table(title="Price in CNY", title_justify="left")
     table.add_column("Part")
     headings = ["worst hour", "month"]
     if price.base:
