@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,6 +91,41 @@ def role_documents(store: Store, role: str) -> list[dict[str, Any]]:
     return documents
 
 
+_OPERATORS: dict[str, Callable[[list[str], str], bool]] = {
+    "StringEquals": lambda wanted, value: value in wanted,
+    "StringNotEquals": lambda wanted, value: value not in wanted,
+    "StringEqualsIgnoreCase": lambda wanted, value: value.lower() in [item.lower() for item in wanted],
+    "StringLike": lambda wanted, value: any(fnmatch.fnmatchcase(value, item) for item in wanted),
+    "StringNotLike": lambda wanted, value: not any(fnmatch.fnmatchcase(value, item) for item in wanted),
+}
+
+
+def trusts(document: dict[str, Any], provider: str, said: Mapping[str, list[str]]) -> bool:
+    """Whether the trust policy of a role lets in who has proven something to an identity provider.
+
+    Args:
+        document: the trust policy.
+        provider: resource name of the identity provider.
+        said: what was proven, by condition key in lower case. A condition on anything else is not met.
+    """
+    statements = document.get("Statement", [])
+    allowed = False
+    for statement in statements if isinstance(statements, list) else [statements]:
+        principal = statement.get("Principal")
+        federated = _list(principal.get("Federated")) if isinstance(principal, dict) else []
+        if not _matches(_list(statement.get("Action")), "sts:AssumeRole") or provider not in federated:
+            continue
+        if all(
+            operator in _OPERATORS and any(_OPERATORS[operator](_list(wanted), value) for value in said.get(key, []))
+            for operator, conditions in (statement.get("Condition") or {}).items()
+            for key, wanted in ((name.lower(), values) for name, values in conditions.items())
+        ):
+            if statement.get("Effect") != "Allow":
+                return False
+            allowed = True
+    return allowed
+
+
 def check(
     store: Store, caller: Caller, action: str, *, resource: str | None = None, context: dict[str, str] | None = None
 ) -> None:
@@ -103,7 +139,7 @@ def check(
         context: condition keys (lower case) that the request carries.
 
     Raises:
-        ApiError: 403 `NoPermission`.
+        ApiError: 403 `Forbidden.RAM` (ECS, VPC) or `NoPermission`.
     """
     if caller.role is None:
         return
@@ -117,10 +153,13 @@ def check(
                     allowed = True
     if allowed and not denied:
         return
+    old_style = action.startswith(("ecs:", "vpc:"))
     raise ApiError(
         403,
-        "NoPermission",
-        "You are not authorized to do this action. You should be authorized by RAM.",
+        "Forbidden.RAM" if old_style else "NoPermission",
+        "User not authorized to operate on the specified resource, or this API doesn't support RAM."
+        if old_style
+        else "You are not authorized to do this action. You should be authorized by RAM.",
         {
             "AccessDeniedDetail": {
                 "AuthAction": action,

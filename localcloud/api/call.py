@@ -10,6 +10,7 @@ from localcloud.api.access import Caller
 from localcloud.api.clock import Clock
 from localcloud.api.knobs import Knobs
 from localcloud.api.offers import Offers
+from localcloud.api.oidc import Issuers
 from localcloud.api.params import Params
 from localcloud.api.rates import Rates
 from localcloud.api.store import Doc, Store
@@ -35,6 +36,7 @@ class Cloud:
     region: str
     driver: Driver
     rates: Rates
+    issuers: Issuers
     #: `host:port` under which clients reach this cloud.
     endpoint: str
 

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import asdict, dataclass
 from typing import Any
 
-_SECRET = ("userdata", "password", "publickeybody", "securitytoken", "accesskey", "signature")
+_SECRET = ("userdata", "password", "publickeybody", "securitytoken", "oidctoken", "accesskey", "signature")
 _KEEP = 1000
 
 

@@ -68,6 +68,8 @@ class Knobs(_Model):
     instances_per_minute: Count = 5_000
     nas_creation: Seconds = 1.0
     instance_start: Seconds = 1.0
+    #: The real cloud refuses to release an instance in its first moments (`IncorrectInstanceStatus.Initializing`).
+    delete_while_pending: bool = True
     instance_stop: Seconds = 0.5
     image_creation: Seconds = 1.0
     spot_notice: Seconds = 300.0

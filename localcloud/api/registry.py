@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from localcloud.api.params import Declared
 
 if TYPE_CHECKING:
-    from localcloud.api.call import Call
+    from localcloud.api.call import Call, Cloud
+    from localcloud.api.params import Params
 
 Handler = Callable[["Call"], dict[str, Any]]
+Prepare = Callable[["Cloud", "Params"], None]
 
 #: API version by product, as the clients send it.
 VERSIONS = {
@@ -22,6 +24,7 @@ VERSIONS = {
     "2015-04-01": "sts",
     "2018-08-28": "tag",
     "2015-06-12": "location",
+    "2019-08-15": "ims",
     "2017-12-14": "bss",
 }
 
@@ -36,6 +39,8 @@ class Action:
         declared: its parameters.
         write: runs in a transaction; `ClientToken` and `DryRun` work if declared.
         handler: does the work and returns the answer without its RequestId.
+        anonymous: needs no signature.
+        prepare: done first, in a thread: what may take long and changes no resources.
     """
 
     product: str
@@ -43,19 +48,29 @@ class Action:
     declared: Declared
     write: bool
     handler: Handler
+    anonymous: bool = False
+    prepare: Prepare | None = None
 
 
 ACTIONS: dict[tuple[str, str], Action] = {}
 
 
-def action(product: str, name: str, parameters: str, *, write: bool = False) -> Callable[[Handler], Handler]:
-    """Register the decorated function as an action; `parameters` is explained at `Declared`."""
+def action(
+    product: str,
+    name: str,
+    parameters: str,
+    *,
+    write: bool = False,
+    anonymous: bool = False,
+    prepare: Prepare | None = None,
+) -> Callable[[Handler], Handler]:
+    """Register the decorated function as an action; `parameters` is explained at `Declared`, the rest at `Action`."""
 
     def register(handler: Handler) -> Handler:
         key = (product, name.lower())
         if key in ACTIONS:
             raise ValueError(f"{product} {name} is registered twice")
-        ACTIONS[key] = Action(product, name, Declared(parameters), write, handler)
+        ACTIONS[key] = Action(product, name, Declared(parameters), write, handler, anonymous, prepare)
         return handler
 
     return register

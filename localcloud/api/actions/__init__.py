@@ -2,6 +2,8 @@
 
 from localcloud.api.actions import (
     billing,
+    ecs_account,
+    ecs_charging,
     ecs_deployment_sets,
     ecs_images_disks,
     ecs_instances,
@@ -11,6 +13,7 @@ from localcloud.api.actions import (
     ecs_lifecycle,
     ecs_offers,
     ecs_security_groups,
+    ims,
     location,
     nas,
     ram,
@@ -22,6 +25,8 @@ from localcloud.api.actions import (
 
 __all__ = [
     "billing",
+    "ecs_account",
+    "ecs_charging",
     "ecs_deployment_sets",
     "ecs_images_disks",
     "ecs_instances",
@@ -31,6 +36,7 @@ __all__ = [
     "ecs_lifecycle",
     "ecs_offers",
     "ecs_security_groups",
+    "ims",
     "location",
     "nas",
     "ram",

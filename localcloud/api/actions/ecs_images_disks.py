@@ -7,7 +7,7 @@ from typing import Any
 
 from localcloud.api import ids
 from localcloud.api.call import Call, tag_list
-from localcloud.api.clock import iso_seconds
+from localcloud.api.clock import iso_minutes, iso_seconds
 from localcloud.api.errors import ApiError, not_found
 from localcloud.api.params import Params
 from localcloud.api.registry import read, write
@@ -115,7 +115,7 @@ def _disk_view(doc: Doc) -> dict[str, Any]:
         "InstanceId": doc["instance_id"],
         "Device": doc["device"],
         "ImageId": doc["image_id"],
-        "DiskChargeType": "PostPaid",
+        "DiskChargeType": doc.get("charge_type", "PostPaid"),
         "Encrypted": doc["encrypted"],
         "KMSKeyId": "",
         "Portable": doc["type"] == "data",
@@ -134,7 +134,7 @@ def _disk_view(doc: Doc) -> dict[str, Any]:
         "CreationTime": iso_seconds(doc["created"]),
         "AttachedTime": attached,
         "DetachedTime": "",
-        "ExpiredTime": "2999-09-08T16:00Z",
+        "ExpiredTime": iso_minutes(doc["expires"]) if doc.get("expires") else "2999-09-08T16:00Z",
         "ProductCode": "",
         "ResourceGroupId": doc["resource_group"],
         "SerialNumber": doc["id"].removeprefix("d-"),

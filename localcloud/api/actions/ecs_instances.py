@@ -10,6 +10,7 @@ from typing import Any
 
 from localcloud.api import access, ids
 from localcloud.api.actions import addresses, instance_ops
+from localcloud.api.actions.ecs_account import used_vcpus
 from localcloud.api.actions.ecs_deployment_sets import need_deployment_set
 from localcloud.api.actions.ecs_images_disks import find_image, new_disk
 from localcloud.api.actions.ecs_interfaces import new_eni
@@ -113,7 +114,21 @@ def release_time(call: Call, params: Params) -> float | None:
             "InvalidAutoReleaseTime.Malformed",
             "The specified parameter AutoReleaseTime must be at least 30 minutes and at most 3 years ahead.",
         )
-    return at
+    return at - at % 60  # the seconds do not count
+
+
+#: Periods that are sold, by unit, and the days of one.
+_PERIODS = {"Week": (range(1, 5), 7), "Month": ((*range(1, 10), 12, 24, 36, 48, 60), 30), "Year": (range(1, 6), 365)}
+
+
+def subscription_seconds(params: Params) -> int:
+    """How long the subscription of a request lasts."""
+    unit = params.choice("PeriodUnit", ("Week", "Month", "Year"), "Month")
+    sold, days = _PERIODS[unit]
+    period = params.number("Period", 1)
+    if period not in sold:
+        raise ApiError(400, "InvalidPeriod", "The specified period is not valid.")
+    return period * days * 86_400
 
 
 def _charge(call: Call, params: Params, instance_type: str) -> dict[str, Any]:
@@ -139,9 +154,6 @@ def _charge(call: Call, params: Params, instance_type: str) -> dict[str, Any]:
     at = release_time(call, params)
     if at is not None and kind == "prepaid":
         raise ApiError(403, "InvalidParameter.AutoReleaseTime", "Subscription instances have no release time.")
-    period = params.number("Period", 1, 1, 60)
-    unit = params.choice("PeriodUnit", ("Week", "Month", "Year"), "Month")
-    days = {"Week": 7, "Month": 30, "Year": 365}[unit] * period
     return {
         "charge": kind,
         "charge_type": charge_type,
@@ -151,10 +163,10 @@ def _charge(call: Call, params: Params, instance_type: str) -> dict[str, Any]:
         "spot_behavior": params.choice("SpotInterruptionBehavior", ("Terminate", "Stop"), "Terminate"),
         "price_hour": str(price),
         "auto_release": at,
-        "expires": call.now + days * 86_400 if kind == "prepaid" else None,
+        "expires": call.now + subscription_seconds(params) if kind == "prepaid" else None,
         "auto_renew": params.flag("AutoRenew"),
-        "auto_renew_period": params.number("AutoRenewPeriod", 1),
-        "period_unit": unit,
+        "auto_renew_period": params.number("AutoRenewPeriod", 1, 1, 60),
+        "period_unit": params.choice("PeriodUnit", ("Week", "Month", "Year"), "Month"),
     }
 
 
@@ -214,13 +226,21 @@ def _role(call: Call, name: str) -> str:
     role = call.store.get("role", name)
     if role is None:
         raise not_found("InvalidRamRole.NotFound", "RamRoleName")
-    access.check(
-        call.store,
-        call.caller,
-        "ram:PassRole",
-        resource=f"acs:ram:*:{call.cloud.account_id}:role/{name}",
-        context={"acs:service": "ecs.aliyuncs.com"},
-    )
+    try:
+        access.check(
+            call.store,
+            call.caller,
+            "ram:PassRole",
+            resource=f"acs:ram:*:{call.cloud.account_id}:role/{name}",
+            context={"acs:service": "ecs.aliyuncs.com"},
+        )
+    except ApiError as error:
+        raise ApiError(
+            403,
+            "InvalidUser.PassRoleForbidden",
+            "The RAM user does not have the privilege to pass a role.",
+            error.extra,
+        ) from None
     return name
 
 
@@ -235,12 +255,7 @@ def _capacity(call: Call, zone: str, type_name: str, kind: str, vcpus: int, amou
     quota_room = knobs.quotas.instances - store.count("instance", {"region": call.region})
     limit = knobs.quotas.spot_vcpus if kind == "spot" else knobs.quotas.vcpus
     if limit < _UNLIMITED_VCPUS:
-        used = sum(
-            doc["vcpus"]
-            for doc in store.find("instance", {"region": call.region})
-            if (doc["charge"] == "spot") == (kind == "spot")
-        )
-        quota_room = min(quota_room, (limit - used) // vcpus)
+        quota_room = min(quota_room, (limit - used_vcpus(call, spot=kind == "spot")) // vcpus)
     if quota_room < minimum:
         raise ApiError(
             403,
@@ -362,6 +377,8 @@ def run_instances(call: Call) -> dict[str, Any]:
         instance_id = ids.resource_id("i")
         eni = new_eni(call, vswitch, groups, ips[number], first, instance_id=instance_id, primary=True, tags=tags)
         disk = new_disk(call, params.struct("SystemDisk"), zone, instance_id=instance_id, image=image, tags=tags)
+        if charge["charge"] == "prepaid":
+            disk.update(charge_type="PrePaid", expires=charge["expires"])
         extra = [
             new_disk(call, item, zone, instance_id=instance_id, image=None, tags=tags, letter=chr(ord("b") + place))
             for place, item in enumerate(params.structs("DataDisk"))
@@ -743,24 +760,6 @@ def describe_attachment_attributes(call: Call) -> dict[str, Any]:
         for item in call.params.json_texts("InstanceIds")
     ]
     return {"Instances": {"Instance": views_}, "TotalCount": len(views_), "PageNumber": 1, "PageSize": 10}
-
-
-@read("ecs", "DescribeInstanceAutoRenewAttribute", "RegionId InstanceId RenewalStatus PageNumber PageSize")
-def describe_auto_renew(call: Call) -> dict[str, Any]:
-    """Renewal of subscription instances."""
-    found = []
-    for item in call.params.text("InstanceId").split(","):
-        doc = need_instance(call, item)
-        found.append(
-            {
-                "InstanceId": doc["id"],
-                "AutoRenewEnabled": doc["auto_renew"],
-                "RenewalStatus": "AutoRenewal" if doc["auto_renew"] else "Normal",
-                "Duration": doc["auto_renew_period"],
-                "PeriodUnit": doc["period_unit"],
-            }
-        )
-    return {"InstanceRenewAttributes": {"InstanceRenewAttribute": found}, "TotalCount": len(found)}
 
 
 # -- RAM roles of instances --------------------------------------------------------------------------------------

@@ -8,15 +8,15 @@ from localcloud.api.actions import instance_ops
 from localcloud.api.actions.ecs_instances import checked_user_data, need_instance, release_time
 from localcloud.api.actions.ecs_security_groups import need_groups, set_groups
 from localcloud.api.call import Call
-from localcloud.api.errors import ApiError, invalid, not_found
+from localcloud.api.errors import ApiError, not_found
 from localcloud.api.registry import write
 from localcloud.api.store import Doc
 
 
 def _batch(call: Call) -> list[Doc]:
     wanted = call.params.texts("InstanceId")
-    if not 1 <= len(wanted) <= 100:
-        raise invalid("InstanceId", "Between 1 and 100 ids can be given.")
+    if len(wanted) > 100:
+        raise ApiError(403, "InvalidParameter.TooManyInstanceIds", "Instance ids cannot be more than 100.")
     return [need_instance(call, item) for item in dict.fromkeys(wanted)]
 
 
@@ -44,13 +44,18 @@ def _wrong_status() -> ApiError:
 
 
 def _delete(call: Call, docs: list[Doc], *, force: bool) -> None:
+    expired_too = call.params.flag("TerminateSubscription")
     for doc in docs:
         if doc["deletion_protection"]:
             raise ApiError(
                 403, "InvalidOperation.DeletionProtection", "The operation is not allowed due to deletion protection."
             )
-        if doc["charge"] == "prepaid":
+        if doc["charge"] == "prepaid" and not (expired_too and doc["expires"] <= call.now):
             raise ApiError(403, "ChargeTypeViolation", "A subscription instance cannot be released before it expires.")
+        if doc["status"] == "Pending" and not call.cloud.knobs.delete_while_pending:
+            raise ApiError(
+                403, "IncorrectInstanceStatus.Initializing", "The specified instance is being initialized; try later."
+            )
         if doc["status"] != "Stopped" and not force:
             raise _wrong_status()
     for doc in docs:
@@ -223,25 +228,3 @@ def modify_instance_spec(call: Call) -> dict[str, Any]:
     )
     call.store.update("instance", doc)
     return {}
-
-
-@write(
-    "ecs",
-    "ModifyInstanceChargeType",
-    "RegionId InstanceIds! InstanceChargeType Period PeriodUnit AutoPay DryRun "
-    "ClientToken IncludeDataDisks IsDetailFee",
-)
-def modify_charge_type(call: Call) -> dict[str, Any]:
-    """Turn subscription instances into pay-as-you-go ones and back."""
-    kind = call.params.choice("InstanceChargeType", ("PostPaid", "PrePaid"), "PrePaid")
-    for item in call.params.json_texts("InstanceIds"):
-        doc = need_instance(call, item)
-        if doc["charge"] == "spot":
-            raise ApiError(403, "InvalidInstance.InstanceType", "A spot instance keeps its charge type.")
-        doc.update(
-            charge_type=kind,
-            charge="prepaid" if kind == "PrePaid" else "payg",
-            expires=call.now + 30 * 86_400 if kind == "PrePaid" else None,
-        )
-        call.store.update("instance", doc)
-    return {"OrderId": "0"}

@@ -7,7 +7,7 @@ from typing import Any
 from localcloud.api.call import Call
 from localcloud.api.registry import read
 
-_PRODUCTS = ("ecs", "vpc", "nas", "ram", "sts", "tag", "location", "bssopenapi")
+_PRODUCTS = ("ecs", "vpc", "nas", "ram", "ims", "sts", "tag", "location", "bssopenapi")
 
 
 def _endpoint(call: Call, service: str) -> dict[str, Any]:
@@ -34,11 +34,11 @@ def describe_endpoint(call: Call) -> dict[str, Any]:
     return {"Success": True, **_endpoint(call, call.params.text("ServiceCode"))}
 
 
-@read("location", "DescribeServices", "Id Type")
+@read("location", "DescribeServices", "Password")
 def describe_services(call: Call) -> dict[str, Any]:
     """Products."""
     return {
         "Success": True,
         "TotalCount": len(_PRODUCTS),
-        "Services": {"Service": [{"Service": name, "Name": name} for name in _PRODUCTS]},
+        "Services": {"Services": list(_PRODUCTS)},
     }

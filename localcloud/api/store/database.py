@@ -419,6 +419,12 @@ class Store:
             row = self._db.execute("SELECT COUNT(*) FROM attr WHERE kind=? AND key=?", (kind, key)).fetchone()
         return int(row[0])
 
+    def tally(self, kind: str, key: str) -> dict[str, int]:
+        """How many resources of a kind have each value of an indexed key."""
+        query = "SELECT value, COUNT(*) FROM attr WHERE kind=? AND key=? GROUP BY value"
+        with self.lock:
+            return dict(self._db.execute(query, (kind, key)).fetchall())
+
     def taken(self, kind: str, key: str, values: Sequence[str]) -> set[str]:
         """Which of these values some resource has under an indexed key."""
         marks = ",".join("?" * len(values))

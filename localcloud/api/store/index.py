@@ -34,6 +34,7 @@ INDEXED: Mapping[str, tuple[str, ...]] = {
     "mount_target": ("file_system_id", "access_group_id", "vswitch_id", "vpc_id", "security_group_id"),
     "role": (),
     "policy": (),
+    "oidc_provider": ("issuer",),
     "policy_attachment": ("role", "policy_key"),
 }  # fmt: skip
 

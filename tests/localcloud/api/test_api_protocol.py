@@ -222,7 +222,7 @@ def test_sessions_of_roles(cloud: LocalCloud) -> None:
     assert error(as_role("AssumeRole", RoleArn=arn, RoleSessionName="x", **sts)) == (403, "NoPermission")
     assert as_role("DescribeInstances").status_code == 200
     refused = as_role("CreateKeyPair", KeyPairName="k1")
-    assert error(refused) == (403, "NoPermission")
+    assert error(refused) == (403, "Forbidden.RAM")
     assert refused.json()["AccessDeniedDetail"]["AuthAction"] == "ecs:CreateKeyPair"
     assert error(as_role("DescribeInstances", SecurityToken="x")) == (
         400, "InvalidSecurityToken.MismatchWithAccessKey",

@@ -515,8 +515,9 @@ def make_role(direct: Direct, name: str, actions: list[str], **statement: Any) -
 def test_roles_may_do_what_their_policies_say(direct: Direct) -> None:
     make_role(direct, "r", ["ecs:Describe*"])
     direct.call("ecs", "DescribeInstances", "r")
-    assert direct.code("ecs", "CreateKeyPair", "r", KeyPairName="k") == "NoPermission"
-    assert direct.code("vpc", "DescribeVpcs", "r") == "NoPermission"
+    assert direct.code("ecs", "CreateKeyPair", "r", KeyPairName="k") == "Forbidden.RAM"
+    assert direct.code("vpc", "DescribeVpcs", "r") == "Forbidden.RAM"
+    assert direct.code("ram", "ListRoles", "r") == "NoPermission"
     direct.call("ram", "AttachPolicyToRole", RoleName="r", PolicyType="System", PolicyName="AliyunVPCReadOnlyAccess")
     direct.call("vpc", "DescribeVpcs", "r")
 
@@ -525,7 +526,7 @@ def test_deny_beats_allow(direct: Direct) -> None:
     make_role(direct, "r", ["ecs:DescribeInstances"], Effect="Deny")
     direct.call("ram", "AttachPolicyToRole", RoleName="r", PolicyType="System", PolicyName="AdministratorAccess")
     with pytest.raises(ApiError) as caught:
-        direct.call("ecs", "DescribeInstances", "r")
+        direct.call("ecs", "DescribeInstances", "r", DryRun="true")
     assert caught.value.status == 403
     detail = caught.value.extra["AccessDeniedDetail"]
     assert isinstance(detail, dict)
@@ -542,7 +543,7 @@ def test_passing_a_role_needs_permission_for_that_role(direct: Direct) -> None:
         "InstanceType": "ecs.c7.large", "ImageId": IMAGE, "VSwitchId": vswitch, "SecurityGroupId": group,
         "RamRoleName": "node",
     }  # fmt: skip
-    assert direct.code("ecs", "RunInstances", "daemon", **request) == "NoPermission"
+    assert direct.code("ecs", "RunInstances", "daemon", **request) == "InvalidUser.PassRoleForbidden"
     document = {
         "Version": "1",
         "Statement": [
@@ -557,7 +558,9 @@ def test_passing_a_role_needs_permission_for_that_role(direct: Direct) -> None:
     direct.call("ram", "CreatePolicy", PolicyName="pass", PolicyDocument=json.dumps(document))
     direct.call("ram", "AttachPolicyToRole", RoleName="daemon", PolicyType="Custom", PolicyName="pass")
     direct.call("ecs", "RunInstances", "daemon", **request)
-    assert direct.code("ecs", "RunInstances", "daemon", **{**request, "RamRoleName": "other"}) == "NoPermission"
+    assert direct.code("ecs", "RunInstances", "daemon", **{**request, "RamRoleName": "other"}) == (
+        "InvalidUser.PassRoleForbidden"
+    )
 
 
 # -- the store ---------------------------------------------------------------------------------------------------
