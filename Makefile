@@ -52,7 +52,7 @@ engine: setup ## Get the Pulumi CLI: find, download or build it (once)
 
 .PHONY: test
 test: lint engine ## Everything that .ci/run runs
-	@$(RUN)/pytest -n auto --dist loadgroup
+	@$(RUN)/pytest -n auto --no-loadscope-reorder
 
 .PHONY: bench
 bench: setup ## Measured comparisons, printed with their baselines
