@@ -9,7 +9,7 @@ import typer
 
 from hpc.cli.output import out
 from hpc.cli.progress import display
-from hpc.cli.stacks import JsonOption, StackArgument, stack_file
+from hpc.cli.stacks import JsonOption, StackArgument, names_stack_file, stack_file
 from hpc.preview.render import Format
 
 
@@ -21,7 +21,8 @@ def register(app: typer.Typer) -> None:
 def preview(
     stack: StackArgument,
     base: Annotated[
-        str, typer.Option("--base", metavar="STACK", help="Compare the price with this stack or file.")
+        str,
+        typer.Option("--base", metavar="BASE", help="Compare the price with this stack, file or git revision."),
     ] = "deployed",
     drift: Annotated[bool, typer.Option("--drift", help="Also say what differs from the cloud.")] = False,
     deployed: Annotated[
@@ -43,10 +44,12 @@ def preview(
 
     chosen = Format.JSON if as_json else form
     file = stack_file(stack)
+    known = base == DEPLOYED or names_stack_file(base)
     with display(f"{stack}: preview", quiet=chosen is not Format.TERMINAL) as shown:
         done = preview_stack(
             file,
-            base=DEPLOYED if base == DEPLOYED else str(stack_file(base)),
+            base=str(stack_file(base)) if known and base != DEPLOYED else DEPLOYED,
+            revision="" if known else base,
             drift=drift,
             deployed=deployed,
             progress=shown.line,

@@ -26,11 +26,7 @@ def stack_file(stack: str) -> Path:
     Raises:
         RefusedError: HPC011, there is no such file.
     """
-    given = Path(stack)
-    if given.suffix in (".yaml", ".yml") or given.parent != Path():
-        candidates = [given]
-    else:
-        candidates = [folder / f"Pulumi.{stack}.yaml" for folder in (Path.cwd(), PROJECT_ROOT)]
+    candidates = _candidates(stack)
     for candidate in candidates:
         if candidate.is_file():
             return candidate
@@ -40,6 +36,18 @@ def stack_file(stack: str) -> Path:
         code="HPC011",
         fix=f"name one of: {', '.join(known) or '(none here)'}; or give the path of a file",
     )
+
+
+def names_stack_file(stack: str) -> bool:
+    """Whether a STACK argument is meant for a file, even one that is missing."""
+    return Path(stack).suffix in (".yaml", ".yml") or any(file.is_file() for file in _candidates(stack))
+
+
+def _candidates(stack: str) -> list[Path]:
+    given = Path(stack)
+    if given.suffix in (".yaml", ".yml") or given.parent != Path():
+        return [given]
+    return [folder / f"Pulumi.{stack}.yaml" for folder in (Path.cwd(), PROJECT_ROOT)]
 
 
 def _stack_files(folder: Path) -> list[Path]:

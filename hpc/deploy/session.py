@@ -68,7 +68,9 @@ def _project_folder(stack: str, file: Path, *, redirected: bool) -> Path:
             code="HPC729",
             fix=f"call it Pulumi.{stack}.yaml, by which the engine finds it",
         )
-    return pulumi_dir().resolve() / "projects" / hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+    # The copy keeps the salt of the passphrase, which belongs to one state backend.
+    key = f"{folder}\n{os.environ.get('PULUMI_BACKEND_URL', '')}"
+    return pulumi_dir().resolve() / "projects" / hashlib.sha256(key.encode()).hexdigest()[:16]
 
 
 @contextmanager

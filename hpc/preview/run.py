@@ -47,18 +47,21 @@ class Applied:
     done: RunResult | None
 
 
-def preview_session(session: Session, *, base: Base | None = None, drift: bool = False) -> Report:
+def preview_session(
+    session: Session, *, base: Base | None = None, drift: bool = False, notes: tuple[str, ...] = ()
+) -> Report:
     """Preview a stack that is open: what `hpc preview` reports and what `hpc up` has to pass.
 
     Args:
         session: the stack.
         base: what the price is compared with; the deployed stack's own figures unless given.
         drift: also look at what differs from the cloud.
+        notes: what else the report is to say.
 
     Raises:
         RefusedError: the rules' settings or the waivers cannot be used.
     """
-    return _previewed(session, base=base, drift=drift)[0]
+    return _previewed(session, base=base, drift=drift, notes=notes)[0]
 
 
 def up_session(
@@ -124,7 +127,9 @@ def up_stack(
         return up_session(session, agree=agree)
 
 
-def _previewed(session: Session, *, base: Base | None = None, drift: bool = False) -> tuple[Report, RunResult]:
+def _previewed(
+    session: Session, *, base: Base | None = None, drift: bool = False, notes: tuple[str, ...] = ()
+) -> tuple[Report, RunResult]:
     environment, waivers = rules_of(session.stack)
     found = session.deployment.refresh(preview_only=True) if drift else None
     result = session.deployment.preview(policy_packs=[PACK_PROGRAM], policy_configs=[environment.file])
@@ -141,6 +146,7 @@ def _previewed(session: Session, *, base: Base | None = None, drift: bool = Fals
         base=base,
         waivers=waivers,
         drift=found,
+        notes=notes,
     )
     return made, result
 
@@ -149,6 +155,7 @@ def preview_stack(
     file: Path,
     *,
     base: str = DEPLOYED,
+    revision: str = "",
     drift: bool = False,
     deployed: bool = False,
     progress: Callable[[str], None] = lambda line: None,
@@ -160,6 +167,7 @@ def preview_stack(
     Args:
         file: the stack file.
         base: `deployed`, or the path of a stack file, such as another branch's.
+        revision: git revision to compare with instead of `base`; the report also says what has become of the rules.
         drift: also look at what differs from the cloud.
         deployed: judge the deployed state instead of what the stack file would make of it.
         progress: gets lines for the user.
@@ -170,17 +178,20 @@ def preview_stack(
 
     stack = stack_name(file)
     try:
-        before = None if base == DEPLOYED else _base_of_file(Path(base))
+        if revision:
+            before, notes = _base_of_revision(revision, file, stack)
+        else:
+            before, notes = (None if base == DEPLOYED else _base_of_file(Path(base))), ()
         checked = check_stack_file(file)
         if has_errors(checked.findings) and not deployed:
             # The program would refuse it too, but only after the engine and the plugins have been got.
-            return finished_report(stack, file, rules_of(stack)[0], None, checked, base=before)
+            return finished_report(stack, file, rules_of(stack)[0], None, checked, base=before, notes=notes)
         with open_session(file, progress=progress, on_event=on_event, hosts=hosts, check=not deployed) as session:
             if deployed:
                 from hpc.preview.deployed import analyze_session
 
                 return analyze_session(session, drift=drift)
-            return preview_session(session, base=before, drift=drift)
+            return preview_session(session, base=before, drift=drift, notes=notes)
     except HpcError as error:
         return replace(
             could_not_run(
@@ -214,6 +225,7 @@ def finished_report(
     base: Base | None = None,
     waivers: Waivers | None = None,
     drift: RunResult | None = None,
+    notes: tuple[str, ...] = (),
 ) -> Report:
     """The report of a run, with all that is known of its surroundings."""
     made = report(
@@ -226,9 +238,17 @@ def finished_report(
         waivers=waivers,
         drift=drift,
         environment=_shown(environment.file),
-        notes=(environment.note,) if environment.note else (),
+        notes=(*([environment.note] if environment.note else []), *notes),
     )
     return replace(made, pages=pages_address(os.environ))
+
+
+def _base_of_revision(name: str, file: Path, stack: str) -> tuple[Base | None, tuple[str, ...]]:
+    from hpc.preview.revision import base_at, revision, rule_changes
+
+    found = revision(name, file)
+    base, notes = base_at(found, file)
+    return base, (*notes, *rule_changes(found, environment_of(stack).file))
 
 
 def _base_of_file(file: Path) -> Base | None:

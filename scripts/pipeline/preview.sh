@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Preview of one stack with the policy pack. The reports go to $REPORTS/STACK.
-# BASE names the commit that the price is compared with; the deployed stack unless given.
+# BASE names the commit that price and rules are compared with; the deployed stack unless given.
 # Exit code 0: passed; 1: refused; 2: could not run.
 # shellcheck source=scripts/pipeline/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -8,10 +8,6 @@ stack=$(the_stack "$@")
 
 base=()
 if [ -n "${BASE:-}" ]; then
-    before=$(mktemp -d)
-    trap 'rm -rf "$before"' EXIT
-    if git show "$BASE:Pulumi.$stack.yaml" >"$before/Pulumi.$stack.yaml" 2>/dev/null; then
-        base=(--base "$before/Pulumi.$stack.yaml")
-    fi
+    base=(--base "$BASE")
 fi
 hpc preview "$stack" --reports "$REPORTS/$stack" "${base[@]}"

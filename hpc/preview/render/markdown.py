@@ -28,6 +28,7 @@ def as_markdown(report: Report) -> str:
     out = [marker(report.stack), f"## {_SIGN[report.verdict]} {_plain(report.stack)}: {_headline(report)}", ""]
     fix = _issues((issue for issue in report.issues if _blocks(report, issue)), report.pages)
     look = _issues((issue for issue in report.issues if not _blocks(report, issue)), report.pages)
+    look += [f"- {_plain(note)}" for note in report.notes]
     out += [*_section("Fix this", fix), *_section("Worth a look", look)]
     out += _section("Waived", (f"- **{issue.code}** {_plain(issue.message)}" for issue in report.waived))
     if report.price:
@@ -35,7 +36,6 @@ def as_markdown(report: Report) -> str:
     out += _changes(report)
     if report.drift is not None:
         out += _drift(report.drift)
-    out += [f"- {_plain(note)}" for note in report.notes]
     if report.environment:
         out += [
             "",
