@@ -130,7 +130,10 @@ def _hosts() -> Check:
     from hpc.deploy.local import cloud_dir
     from localcloud.hosts.support import reasons
 
-    found = reasons(cloud_dir())
+    try:
+        found = reasons(cloud_dir())
+    except OSError as error:
+        found = (f"{error.filename or cloud_dir()} cannot be written to ({error.strerror})",)
     return Check(
         "Hosts of the local cloud",
         Need.OPTIONAL,

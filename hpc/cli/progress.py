@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from hpc.cli.output import err
+from hpc.notes import Note
 
 if TYPE_CHECKING:
     from pulumi.automation.events import EngineEvent
@@ -46,8 +47,10 @@ class Display:
             self._status.start()
 
     def line(self, text: str) -> None:
-        """Show one line of what is going on."""
-        if self._status:
+        """Show one line of what is going on; a `Note` stays."""
+        if isinstance(text, Note):
+            err().print(f"[yellow]note[/] {escape(text)}")
+        elif self._status:
             self._status.update(escape(text))
         else:
             err().print(escape(text))

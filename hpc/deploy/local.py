@@ -49,13 +49,16 @@ def ensure_cloud(progress: Callable[[str], None], *, hosts: bool | None = None) 
 
     Args:
         progress: gets lines for the user.
-        hosts: real hosts or API only; None takes hosts where the machine can have them.
+        hosts: real hosts or API only; None takes hosts where the machine can have them, and says why where not.
+
+    Raises:
+        CannotRunError: it does not start, or hosts are asked for and cannot be had.
     """
     from localcloud.api.launch import start
 
     if running_cloud() is None:
         progress("Starting the local Alibaba Cloud")
-    return start(cloud_dir(), hosts=hosts)
+    return start(cloud_dir(), hosts=hosts, progress=progress)
 
 
 def cloud_environment(cloud: LocalCloud) -> Mapping[str, str]:
@@ -66,8 +69,8 @@ def cloud_environment(cloud: LocalCloud) -> Mapping[str, str]:
         "ALIBABA_CLOUD_ACCESS_KEY_SECRET": cloud.record.access_key_secret,
         # The real provider revokes security group rules by HTTPS whatever its protocol setting says.
         "SSL_CERT_FILE": cloud.record.trust_file,
-        "HPC_LOCAL_HOSTS": "yes" if cloud.record.hosts else "no",
         # Without real hosts there is nothing that could be set up over SSH.
+        "HPC_LOCAL_HOSTS": "yes" if cloud.record.hosts else "no",
     }
 
 

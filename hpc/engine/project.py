@@ -133,8 +133,12 @@ class Deployment:
         )
 
     def destroy(self) -> RunResult:
-        """Remove everything that is not protected or retained."""
-        return self._run("destroy", lambda **options: self._stack.destroy(show_secrets=False, **options))
+        """Remove everything that is not protected or retained.
+
+        The state is refreshed first: the provider tries for minutes to take an address from an instance that somebody
+        else has deleted, and gives up then.
+        """
+        return self._run("destroy", lambda **options: self._stack.destroy(refresh=True, show_secrets=False, **options))
 
     def remove(self) -> None:
         """Forget the empty stack."""

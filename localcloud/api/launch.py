@@ -7,15 +7,21 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from hpc.errors import CannotRunError
+from hpc.notes import Note
 from localcloud.api.client import LocalCloud
 from localcloud.api.record import Record
 
+Progress = Callable[[str], None]
+
 LOG = "server.log"
+#: How the line begins that says why there are no real hosts.
+API_ONLY = "Instances exist in the API only"
 _START_TIMEOUT = 60.0
 _STOP_TIMEOUT = 40.0
 
@@ -28,20 +34,46 @@ class Status:
     log: Path
 
 
-def hosts_possible() -> bool:
-    """Whether real hosts can be had here: root, and the hosts' part of the project can be loaded."""
-    if os.geteuid() != 0:
-        return False
+def hosts_possible(state_dir: Path, progress: Progress = lambda line: None) -> tuple[str, ...]:
+    """Get ready for real hosts: programs that are missing, then the public image, which takes a minute once.
+
+    Args:
+        state_dir: folder of the cloud.
+        progress: told in short lines what is going on.
+
+    Returns:
+        Why hosts cannot be had here, in short lines; empty if they can.
+    """
+    from localcloud.hosts.image import ensure_image
+    from localcloud.hosts.support import prepare
+
     try:
-        import localcloud.hosts.backend as backend
-    except ImportError:
-        return False
-    return hasattr(backend, "NspawnBackend")
+        if found := prepare(state_dir, progress):
+            return found
+        ensure_image(progress)
+    except CannotRunError as error:
+        return (error.message,)
+    except OSError as error:
+        return (f"{error.filename or 'a file'} cannot be made: {error.strerror or error}",)
+    return ()
 
 
 def status(state_dir: Path) -> Status:
     """Whether a cloud runs on this folder."""
     return Status(LocalCloud.read(state_dir), state_dir / LOG)
+
+
+def _hosts_wanted(state_dir: Path, *, asked: bool, progress: Progress) -> bool:
+    reasons = hosts_possible(state_dir, progress)
+    if reasons and asked:
+        raise CannotRunError(
+            f"real hosts cannot be had here: {'; '.join(reasons)}",
+            code="HPC856",
+            fix="mend that, or go without them: `hpc local start --no-hosts`",
+        )
+    if reasons:
+        progress(Note(f"{API_ONLY}: {'; '.join(reasons)}"))
+    return not reasons
 
 
 def _tail(log: Path) -> str:
@@ -53,24 +85,40 @@ def _tail(log: Path) -> str:
 
 
 def start(
-    state_dir: Path, *, hosts: bool | None = None, port: int | None = None, region: str | None = None
+    state_dir: Path,
+    *,
+    hosts: bool | None = None,
+    port: int | None = None,
+    region: str | None = None,
+    progress: Progress = lambda line: None,
 ) -> LocalCloud:
     """Start a server on a state folder, or find the one that runs.
 
     Args:
         state_dir: folder of the cloud; made if missing.
-        hosts: real hosts; None tries them where they are possible.
+        hosts: real hosts or API only; None takes hosts where the machine can have them, and says why where not.
         port: TCP port; None keeps the one of last time or takes a free one.
         region: region of requests that name none; None is cn-hangzhou.
+        progress: gets lines for the user.
 
     Raises:
-        CannotRunError: HPC873, the server ended or did not answer in time.
+        CannotRunError: HPC873, the server ended or did not answer in time; HPC856, hosts are asked for and cannot be
+            had here; HPC875, the folder cannot be made.
     """
     if (running := LocalCloud.read(state_dir)) is not None:
         running.wait_ready()
+        if hosts and not running.record.hosts:
+            progress(Note("the local cloud that runs has no real hosts; `hpc local stop` first to start it with them"))
         return running
-    state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    wanted = hosts_possible() if hosts is None else hosts
+    try:
+        state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise CannotRunError(
+            f"{state_dir} cannot be made: {error.strerror}",
+            code="HPC875",
+            fix="set HPC_STATE_DIR to a folder that you may write to",
+        ) from error
+    wanted = hosts is not False and _hosts_wanted(state_dir, asked=bool(hosts), progress=progress)
     command = [
         sys.executable, "-m", "localcloud.api", "--state", str(state_dir.absolute()),
         "--hosts" if wanted else "--no-hosts",

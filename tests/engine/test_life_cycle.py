@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import importlib
+import json
 import os
 import signal
 import threading
@@ -11,6 +13,8 @@ import pytest
 
 from hpc.deploy.session import Session
 from hpc.engine.results import RunResult
+from localcloud.api.client import LocalCloud
+from localcloud.providers.client import Cloud
 from tests.engine.conftest import Stack
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
@@ -27,7 +31,7 @@ def up(session: Session) -> RunResult:
     return result
 
 
-def test_whole_life(life: Stack, plugins: str) -> None:
+def test_whole_life(life: Stack, plugins: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with ExitStack() as stack:
         session = life.session(stack)
         cloud = session.cloud
@@ -48,32 +52,83 @@ def test_whole_life(life: Stack, plugins: str) -> None:
         assert not any(kind == "alicloud:ecs/instance:Instance" for kind, _ in cloud_kinds(planned))
         up(session)
 
-    # User data of a pool changes: its launch template gets a new version, nothing else happens.
-    life.cluster["storage"][0]["mount"] = "/shared"
+    # A newer version of the project writes other user data. The launch template gets a new version, which is the
+    # default from then on: what starts next starts from it, with its disk encrypted as before. No living node is
+    # touched.
+    for module, name in (("components.cluster", "compute_user_data"), ("components.node", "node_user_data")):
+        before_change = getattr(importlib.import_module(module), name)
+        monkeypatch.setattr(f"{module}.{name}", lambda *given, now=before_change: f"{now(*given)}# newer\n")
     with ExitStack() as stack:
         session = life.session(stack)
+        cloud = session.cloud
+        assert cloud is not None
+        before = cloud.snapshot()["resources"]
         planned = session.deployment.preview()
-        assert ("alicloud:ecs/ecsLaunchTemplate:EcsLaunchTemplate", "update") in cloud_kinds(planned)
-        assert not any(kind == "alicloud:ecs/instance:Instance" for kind, _ in cloud_kinds(planned))
+        assert cloud_kinds(planned) == {("alicloud:ecs/ecsLaunchTemplate:EcsLaunchTemplate", "update")}
+        template = next(c for c in planned.changed if c.type.endswith(":EcsLaunchTemplate"))
+        assert "userData" in {name.split(".")[0] for name in template.changed}, "the preview says what it is about"
+        assert cloud_kinds(up(session)) == {("alicloud:ecs/ecsLaunchTemplate:EcsLaunchTemplate", "update")}
+        after = cloud.snapshot()["resources"]
+        assert after["instance"] == before["instance"], "living nodes stay as they are"
+        assert default_version(after)["number"] > default_version(before)["number"]
+        assert default_version(after)["data"]["UserData"] != default_version(before)["data"]["UserData"]
+        assert default_version(before)["data"]["SystemDisk.Encrypted"] == "true"
+        assert default_version(after)["data"]["SystemDisk.Encrypted"] == "true"
+        assert session.deployment.preview().changed == ()
 
-    life.cluster["storage"][0]["mount"] = "/home"
     with ExitStack() as stack:
         session = life.session(stack)
         cloud = session.cloud
         assert cloud is not None
         # An instance vanishes behind the engine's back: refresh finds it, up makes it again.
-        instances = cloud.snapshot()["resources"]["instance"]
-        login = next(i for i in instances if _name(i) == "login-0")
-        cloud.vanish(_identity(login))
+        cloud.vanish(instances(cloud)["login-0"])
         drift = session.deployment.refresh(preview_only=True)
         assert ("alicloud:ecs/instance:Instance", "delete") in cloud_kinds(drift)
         session.deployment.refresh()
         up(session)
         assert cloud.counts()["instance"] == 2
 
+        # Much vanishes, and nobody refreshes: destroy finds out by itself. The provider would otherwise try for five
+        # minutes to take the address of the login node from an instance that is not there, and fail.
+        for identity in instances(cloud).values():
+            cloud.vanish(identity)
+        take_away(session)
+        since = cloud.calls()[-1]["number"]
         destroyed = session.deployment.destroy()
         assert destroyed.succeeded, destroyed.first_error
         assert cloud.counts() == {}, "destroy leaves an empty cloud"
+        refused = [call for call in cloud.calls("UnassociateEipAddress", since=since) if call["status"] != 200]
+        assert not refused, "nothing was tried in vain"
+
+
+def default_version(resources: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """The default version of the only launch template."""
+    (template,) = resources["launch_template"]
+    number = template["default_version"]
+    return next(version for version in resources["launch_template_version"] if version["number"] == number)
+
+
+def instances(cloud: LocalCloud) -> dict[str, str]:
+    """Ids of the instances by host name."""
+    return {_name(document): _identity(document) for document in cloud.snapshot()["resources"]["instance"]}
+
+
+def take_away(session: Session) -> None:
+    """Delete resources of each service through the API, as somebody at the console might."""
+    cloud = session.cloud
+    assert cloud is not None
+    record, found = cloud.record, cloud.snapshot()["resources"]
+    api = Cloud(cloud.endpoint, "cn-hangzhou", record.access_key_id, record.access_key_secret)
+    for target in found["mount_target"]:
+        api.call(
+            "nas",
+            "DeleteMountTarget",
+            {"FileSystemId": target["file_system_id"], "MountTargetDomain": target["domain"]},
+        )
+    api.call("ecs", "DeleteLaunchTemplate", {"LaunchTemplateId": found["launch_template"][0]["id"]})
+    api.call("ecs", "DeleteKeyPairs", {"KeyPairNames": json.dumps([found["key_pair"][0]["name"]])})
+    snat = found["snat"][0]
+    api.call("vpc", "DeleteSnatEntry", {"SnatTableId": snat["snat_table_id"], "SnatEntryId": snat["id"]})
 
 
 def _name(document: dict[str, Any]) -> str:
