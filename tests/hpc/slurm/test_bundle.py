@@ -50,7 +50,10 @@ def test_same_input_same_archive(stack: str, catalog: Catalog, tmp_path: Path) -
     with tarfile.open(first.path) as archive:
         entries = archive.getmembers()
     assert {(entry.uid, entry.mtime) for entry in entries} == {(0, 0)}
-    assert all(entry.mode == 0o755 for entry in entries if entry.name == "bootstrap/prolog.sh")
+    modes = {entry.name: entry.mode for entry in entries}
+    tools = ("check-nodes", "run-mpi", "restart-mpi", "on-node")
+    assert {modes[name] for name in ("bootstrap/prolog.sh", *(f"scripts/mpi/{tool}" for tool in tools))} == {0o755}
+    assert modes["scripts/mpi/probe.sh"] == 0o644
 
 
 def test_parts_say_what_changed(catalog: Catalog, tmp_path: Path) -> None:
