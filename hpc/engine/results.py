@@ -32,6 +32,7 @@ class Change:
         operation: `create`, `update`, `replace`, `delete`, `same`, `refresh`, ...
         changed: inputs that differ.
         replacing: inputs whose change causes a replacement.
+        values: of the project's own components: each input that differs, with the value before and after.
     """
 
     urn: str
@@ -40,6 +41,7 @@ class Change:
     operation: str
     changed: tuple[str, ...] = ()
     replacing: tuple[str, ...] = ()
+    values: tuple[tuple[str, Any, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +160,17 @@ class EventFolder:
         earlier = self._changes.get(step.urn)
         if earlier and earlier.operation == "replace" and operation != "replace":
             return
+        kind = step.urn.split("::")[2].split("$")[-1]
+        # The engine says of a component that it changes, but not how.
+        values = _differences(step) if kind.startswith("hpc:") and operation == "update" else ()
         self._changes[step.urn] = Change(
             urn=step.urn,
-            type=step.urn.split("::")[2].split("$")[-1],
+            type=kind,
             name=step.urn.split("::", 3)[-1],
             operation=operation,
-            changed=tuple(step.diffs or ()),
+            changed=tuple(step.diffs or (name for name, _, _ in values)),
             replacing=tuple(step.keys or ()) if operation == "replace" else (),
+            values=values,
         )
 
     def fail(self, message: str) -> None:
@@ -184,3 +190,10 @@ class EventFolder:
             self._packs,
             self._before,
         )
+
+
+def _differences(step: StepEventMetadata) -> tuple[tuple[str, Any, Any], ...]:
+    old = (step.old.inputs or {}) if step.old else {}
+    new = (step.new.inputs or {}) if step.new else {}
+    names = sorted({*old, *new})
+    return tuple((name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
@@ -31,6 +32,9 @@ _CODE = re.compile(r"(HPC\d{3}) [^\n]*\n?")
 _FIX = re.compile(r" \(fix: (?P<fix>.*)\)(?P<rest>( \[[^\]]*\])?)$", re.DOTALL)
 _FILE_SYSTEM = "alicloud:nas/fileSystem:FileSystem"
 _MANAGEMENT = "hpc:management:Management$alicloud:ecs/instance:Instance"
+#: Inputs of components that are a price.
+_PRICES = frozenset({"zeroHourly", "minimumHourly", "worstHourly", "nodeHourly", "expectedMonthly"})
+_LONGEST_VALUE = 60
 #: Price of what is not there.
 _ZERO = Amounts(Decimal(0), Decimal(0), Decimal(0), Decimal(0))
 
@@ -230,8 +234,19 @@ def _changes(result: RunResult) -> Iterator[ChangeRow]:
     for change in sorted(result.changed, key=lambda one: (order.get(one.operation, 4), one.type, one.name)):
         if change.type.startswith("pulumi:") or (change.type.startswith("hpc:") and not _tells(change)):
             continue
-        because = change.replacing or (change.changed if change.operation == "update" else ())
+        because = change.replacing or (_shown(change) if change.operation == "update" else ())
         yield ChangeRow(change.operation, change.type, change.name, tuple(dict.fromkeys(because)))
+
+
+def _shown(change: Change) -> tuple[str, ...]:
+    """Inputs that differ; of components with their values, and without the figures that the price shows."""
+    told = [f"{name} {_short(old)} → {_short(new)}" for name, old, new in change.values if name not in _PRICES]
+    return tuple(told) or change.changed
+
+
+def _short(value: object) -> str:
+    text = "(none)" if value is None else json.dumps(value, ensure_ascii=False)
+    return _printable(text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…")
 
 
 def _tells(change: Change) -> bool:

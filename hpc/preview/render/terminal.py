@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from io import StringIO
 
+from rich.box import SIMPLE
 from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
@@ -59,18 +60,19 @@ def _changes(title: str, changes: Sequence[ChangeRow]) -> Table:
 
 
 def _price(price: Price) -> Table:
-    table = Table(title="Price in CNY", title_justify="left")
-    table.add_column("Part")
-    headings = ["worst hour", "month"]
-    if price.base:
-        headings = [f"hour, {price.base}", "hour", "change", f"month, {price.base}", "month", "change"]
+    before = f", before: {escape(price.base)}" if price.base else ""
+    table = Table(title=f"Price in CNY{before}", title_justify="left", box=SIMPLE)  # 80 columns are enough
+    table.add_column("Part", no_wrap=True)
+    headings = (
+        ("before", "worst hour", "change", "before", "month", "change") if price.base else ("worst hour", "month")
+    )
     for heading in headings:
-        table.add_column(escape(heading), justify="right", no_wrap=True)
+        table.add_column(heading, justify="right", no_wrap=True)
     for row in price.rows:
-        before = (money(row.before.worst), money(row.before.month)) if row.before else ("", "")
+        earlier = (money(row.before.worst), money(row.before.month)) if row.before else ("", "")
         after = (money(row.after.worst), money(row.after.month)) if row.after else ("", "")
         delta = (signed(row.delta.worst), signed(row.delta.month)) if row.delta else ("", "")
-        cells = (before[0], after[0], delta[0], before[1], after[1], delta[1]) if price.base else after
+        cells = (earlier[0], after[0], delta[0], earlier[1], after[1], delta[1]) if price.base else after
         table.add_row(escape(row.title), *cells, style="bold" if row.title == "total" else "")
     if not price.complete:
         table.caption = "A price is not known: the sums are of what is known."

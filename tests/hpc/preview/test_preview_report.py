@@ -170,6 +170,18 @@ def test_changes_show_components_only_where_their_inputs_changed(checked: Checke
     assert [(row.name, row.because) for row in done.changes] == [("dev-pool-mpi", ("max",))]
 
 
+def test_changes_of_a_component_show_values_and_leave_prices_to_the_price(checked: Checked) -> None:
+    values = (("max", 8, 16), ("instanceTypes", ["a"] * 30, None), ("worstHourly", 1.5, 3.0))
+    one = dataclasses.replace(change(POOL, "update", changed=tuple(name for name, _, _ in values)), values=values)
+    (row,) = report(run(changes=(one,)), checked, stack="dev").changes
+    assert row.because[0] == "max 8 → 16"
+    assert row.because[1].startswith('instanceTypes ["a", ') and row.because[1].endswith("… → (none)")
+    assert len(row.because) == 2
+    assert "because of `max 8 → 16`" in render(report(run(changes=(one,)), checked, stack="dev"), Format.MARKDOWN)
+    price = dataclasses.replace(one, values=values[2:], changed=("worstHourly",))
+    assert report(run(changes=(price,)), checked).changes[0].because == ("worstHourly",)
+
+
 def test_price_before_after_and_difference(checked: Checked) -> None:
     assert checked.estimate is not None
     done = report(run(), checked, checked.estimate)
