@@ -38,6 +38,11 @@ class Rates:
             if count > limits[name]:
                 raise ApiError(429, code, message)
 
+    @staticmethod
+    def left(now: float) -> int:
+        """How long the present minute still lasts, milliseconds."""
+        return int((60 - now % 60) * 1000)
+
     def launch(self, now: float, amount: int, limit: int) -> None:
         """Count instances that a request asks for.
 

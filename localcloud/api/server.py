@@ -214,6 +214,10 @@ class Server:
             rendered = to_xml("Error" if code else f"{name}Response", document)
         else:
             media, rendered = "application/json;charset=utf-8", to_json(document)
+        answer = Answer(status, media, rendered, request_id)
+        if code.startswith("Throttling"):  # the SDKs tell callers from this how long to wait
+            left = self.cloud.rates.left(self.cloud.clock.now())
+            answer.headers["x-ratelimit-user-api"] = f"Limit:0,Remain:0,TimeLeft:{left},Reset:{left}"
         spent = time.perf_counter() - started - waited
         product = action.product if action else ""
         self.calls.add(
@@ -233,7 +237,7 @@ class Server:
         known = action.name if action else "unknown"
         self.metrics.calls.labels(product, known, code).inc()
         self.metrics.seconds.labels(product, known).observe(spent)
-        return Answer(status, media, rendered, request_id)
+        return answer
 
     @staticmethod
     def _error_document(error: ApiError, headers: Mapping[str, str]) -> dict[str, Any]:

@@ -297,6 +297,8 @@ def test_throttling_clears_with_the_minute(cloud: LocalCloud) -> None:
         answers = [post(cloud, signed(cloud, "DescribeZones")) for _ in range(3)]
         assert [answer.status_code for answer in answers] == [200, 200, 429]
         assert error(answers[2]) == (429, "Throttling.User")
+        left = answers[2].headers["x-ratelimit-user-api"].partition("TimeLeft:")[2].partition(",")[0]
+        assert 0 < int(left) <= 60_000, "milliseconds"
         cloud.advance_clock(60)
         assert post(cloud, signed(cloud, "DescribeZones")).status_code == 200
     finally:
