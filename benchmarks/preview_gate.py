@@ -7,7 +7,6 @@ does without the checks, the price, the comparison with what is deployed, and th
 from __future__ import annotations
 
 import json
-import lzma
 import os
 import shutil
 import statistics
@@ -19,7 +18,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hpc.engine.cli import ensure_cli
-from hpc.engine.plugins import ensure_plugins, find_language_host, pulumi_home
+from hpc.engine.language import ensure_language_host, path_of_plain_runs
+from hpc.engine.plugins import ensure_plugins, pulumi_home
 from hpc.paths import PROJECT_ROOT, cache_dir
 from hpc.preview.environment import environment_of
 from hpc.preview.run import PACK_PROGRAM
@@ -46,29 +46,6 @@ def seconds(command: Sequence[str], environment: Mapping[str, str], folder: Path
     return took
 
 
-def language_host(folder: Path) -> Path | None:
-    """The Python language host: the installed one, or one from an archive beside the provider plugins."""
-    if found := find_language_host():
-        return found.parent
-    archives = Path(os.environ.get("HPC_PLUGIN_ARCHIVES", PROJECT_ROOT.parent / "shared" / "plugins"))
-    archive = next(iter(sorted(archives.glob("pulumi-language-python-*-linux-amd64.xz"))), None)
-    if archive is None:
-        return None
-    host = folder / "bin" / "pulumi-language-python"
-    host.parent.mkdir()
-    with lzma.open(archive) as packed, host.open("wb") as out:
-        shutil.copyfileobj(packed, out)
-    host.chmod(0o755)
-    executor = shutil.which("pulumi-language-python-exec") or next(
-        Path.home().glob("go/pkg/mod/github.com/pulumi/pulumi/sdk/v3@*/python/cmd/pulumi-language-python-exec"), None
-    )
-    if executor is None:
-        return None
-    shutil.copyfile(executor, host.with_name("pulumi-language-python-exec"))
-    host.with_name("pulumi-language-python-exec").chmod(0o755)
-    return host.parent
-
-
 def main() -> None:
     from hpc.deploy.local import cloud_dir, cloud_environment, ensure_cloud
     from localcloud.api.launch import stop
@@ -79,7 +56,7 @@ def main() -> None:
     os.environ["HPC_CACHE_DIR"] = str(cache_dir())
     os.environ["HPC_STATE_DIR"] = str(folder / "state")
     try:
-        host = language_host(folder)
+        host = ensure_language_host()
         if missing or host is None:
             raise SystemExit(f"not measured, as this is missing: {', '.join(missing) or 'the Python language host'}")
         environment = {
@@ -91,7 +68,7 @@ def main() -> None:
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             "PULUMI_HOME": str(pulumi_home()),
             "HPC_PYTHON": sys.executable,
-            "PATH": os.pathsep.join([str(host), os.environ.get("PATH", "")]),
+            "PATH": os.pathsep.join([*path_of_plain_runs(), os.environ.get("PATH", "")]),
         }
         stack, project = folder / "stack", folder / "project"
         for new in (stack, project, folder / "backend"):

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from hpc.engine.cli import cached_cli, find_cli, version_of
-from hpc.engine.plugins import find_language_host, find_plugins
+from hpc.engine.language import find_language_host
+from hpc.engine.plugins import find_plugins
 from hpc.engine.versions import MINIMUM, VERSION
 
 
@@ -95,7 +96,7 @@ def _language_host() -> Check:
         found is not None,
         str(found or "missing"),
         "plain `pulumi up` (`hpc up` does without)",
-        "it comes with an installed Pulumi CLI",
+        "`hpc local env` unpacks it where its archive lies; it comes with an installed Pulumi CLI",
     )
 
 

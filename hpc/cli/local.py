@@ -65,18 +65,21 @@ def status(as_json: JsonOption = False) -> None:
 
 
 def env() -> None:
-    """Print the variables by which SDKs, the CLI and plain `pulumi up -s local` find it: eval "$(hpc local env)"."""
+    """Print the variables by which SDKs and plain `pulumi up -s local` find it: eval "$(hpc local env)".
+
+    With them plain `pulumi` uses the state, the plugins and the language host of `hpc up local`.
+    """
     import shlex
 
-    from hpc.deploy.local import backend, cloud_environment, passphrase
+    from hpc.deploy.local import plain_environment
+    from hpc.engine.language import path_of_plain_runs
 
-    variables = {
-        **cloud_environment(_running()),
-        "PULUMI_BACKEND_URL": backend(),
-        "PULUMI_CONFIG_PASSPHRASE": passphrase(),
-    }
+    with display("local cloud: variables") as shown:
+        variables = plain_environment(_running(), shown.line)
     for name, value in variables.items():
         typer.echo(f"export {name}={shlex.quote(value)}")
+    if folders := path_of_plain_runs():
+        typer.echo(f'export PATH={shlex.quote(":".join(folders))}:"$PATH"')
 
 
 def reset(yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:

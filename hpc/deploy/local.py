@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpc.paths import state_dir
+from hpc.notes import Note
+from hpc.paths import PROJECT_ROOT, state_dir
 
 if TYPE_CHECKING:
     from localcloud.api.client import LocalCloud
@@ -71,6 +72,47 @@ def cloud_environment(cloud: LocalCloud) -> Mapping[str, str]:
         "SSL_CERT_FILE": cloud.record.trust_file,
         # Without real hosts there is nothing that could be set up over SSH.
         "HPC_LOCAL_HOSTS": "yes" if cloud.record.hosts else "no",
+    }
+
+
+def plain_environment(cloud: LocalCloud, progress: Callable[[str], None]) -> Mapping[str, str]:
+    """Variables with which plain `pulumi` deploys to the local cloud what `hpc` does; PATH is not among them.
+
+    The plugins and the language host are got where they can be; what is missing is said. The stack is made, since
+    plain `pulumi up` makes none.
+
+    Args:
+        cloud: the local cloud.
+        progress: gets lines for the user.
+    """
+    import sys
+
+    from hpc.engine.cli import find_cli
+    from hpc.engine.language import ensure_language_host
+    from hpc.engine.plugins import ensure_plugins, pulumi_home
+
+    cli = find_cli()
+    missing = [] if cli else ["the Pulumi CLI (get it with `python -m hpc.engine path`)"]
+    missing += (
+        [f"the plugin {plugin.name} ({plugin.remedy})" for plugin in ensure_plugins(cli, progress) if not plugin.path]
+        if cli
+        else []
+    )
+    if ensure_language_host(progress) is None:
+        missing.append("the Python language host (it comes with an installed CLI)")
+    if missing:
+        progress(Note(f"plain `pulumi` lacks {', '.join(missing)}; `hpc up local` does without"))
+    if cli and not list((pulumi_dir() / "state").glob(f".pulumi/stacks/*/{LOCAL_STACK}.json")):
+        from hpc.engine.project import Deployment, Workspace
+
+        file, folder = PROJECT_ROOT / f"Pulumi.{LOCAL_STACK}.yaml", pulumi_dir() / "project"
+        Deployment(Workspace(LOCAL_STACK, file, cli, folder=folder, backend=backend(), passphrase=passphrase()))
+    return {
+        **cloud_environment(cloud),
+        "PULUMI_BACKEND_URL": backend(),
+        "PULUMI_CONFIG_PASSPHRASE": passphrase(),
+        "PULUMI_HOME": str(pulumi_home()),
+        "HPC_PYTHON": sys.executable,
     }
 
 

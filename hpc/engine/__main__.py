@@ -6,7 +6,8 @@ import json
 import sys
 
 from hpc.engine.cli import ensure_cli, find_cli, version_of
-from hpc.engine.plugins import find_language_host, find_plugins
+from hpc.engine.language import find_language_host
+from hpc.engine.plugins import find_plugins
 from hpc.errors import HpcError
 
 

