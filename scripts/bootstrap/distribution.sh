@@ -88,15 +88,15 @@ slurm_repository() {
         key=$(dirname "${BASH_SOURCE[0]}")/openhpc-2.asc sum=$HPC_OPENHPC_KEY_SHA256
     fi
     [[ -n $key && -n $sum ]] ||
-        fail HPC929 "no key for the packages of $HPC_SLURM_REPOSITORY: give HPC_SLURM_KEY and HPC_SLURM_KEY_SHA256"
+        fail HPC936 "no key for the packages of $HPC_SLURM_REPOSITORY: give HPC_SLURM_KEY and HPC_SLURM_KEY_SHA256"
     file=$(mktemp)
     if [[ $key == http*://* ]]; then
-        retry 4 curl -fsS --max-time 60 -o "$file" "$key" || fail HPC930 "the key of Slurm's packages cannot be loaded from $key"
+        retry 4 curl -fsS --max-time 60 -o "$file" "$key" || fail HPC937 "the key of Slurm's packages cannot be loaded from $key"
     else
-        cp "$key" "$file" || fail HPC930 "the key of Slurm's packages is not at $key"
+        cp "$key" "$file" || fail HPC937 "the key of Slurm's packages is not at $key"
     fi
     echo "$sum  $file" | sha256sum --check --status ||
-        fail HPC931 "the key of Slurm's packages ($key) has another checksum than expected: nothing is installed"
+        fail HPC938 "the key of Slurm's packages ($key) has another checksum than expected: nothing is installed"
     put "$HPC_ROOT/etc/pki/rpm-gpg/RPM-GPG-KEY-hpc-slurm" 644 root:root <"$file" || true
     rm -f "$file"
     for url in $HPC_SLURM_REPOSITORY; do
@@ -111,7 +111,7 @@ gpgkey=file:///etc/pki/rpm-gpg/RPM-GPG-KEY-hpc-slurm
     done
     printf '%s' "$text" | put "$HPC_ROOT/etc/yum.repos.d/hpc-slurm.repo" 644 root:root || true
     retry 3 dnf -q --disablerepo='*' --enablerepo='hpc-slurm-*' makecache ||
-        fail HPC932 "Slurm's packages are not to be had from $HPC_SLURM_REPOSITORY: name a mirror that nodes reach, or use a baked image"
+        fail HPC939 "Slurm's packages are not to be had from $HPC_SLURM_REPOSITORY: name a mirror that nodes reach, or use a baked image"
 }
 
 install_now() {

@@ -209,8 +209,9 @@ slurm_files() {
     done
 }
 
-# Addresses of nodes that do not live: TEST-NET-1 (RFC 5737), which nobody routes.
-HPC_NOWHERE=192.0.2
+# Addresses of nodes that do not live, 240.0.x.y: of the block that is reserved for ever (RFC 1112), so that no VPC and no
+# peer is in it. (Blocks for documentation are in use in some test networks; 0.0.0.0 and 127.x.y.z would lead to this host.)
+HPC_NOWHERE=240.0
 
 # sync_hosts [all]: names of the long-lived nodes and of the compute nodes that live, from the list that the elastic
 # daemon keeps. With `all` (management and login nodes) also every name that slurm.conf has: slurmctld looks nodes up
@@ -220,7 +221,7 @@ sync_hosts() {
     [[ -f $living ]] || living=/dev/null
     if [[ ${1:-} == all ]]; then
         # A packet to a node that is not there ends here at once instead of waiting for an answer.
-        ip route replace unreachable "$HPC_NOWHERE.0/24" 2>/dev/null || true
+        ip route replace unreachable "$HPC_NOWHERE.0.0/16" 2>/dev/null || true
     fi
     awk -v pools="$([[ ${1:-} == all ]] && echo "${HPC_NODES:-}")" -v net="$HPC_NOWHERE" '
         NF >= 2 { print; for (i = 2; i <= NF; i++) lives[$i] = 1 }
@@ -230,7 +231,10 @@ sync_hosts() {
                 split(pool[p], part, "/")
                 for (n = 1; n <= part[2]; n++) {
                     name = part[1] "-" n
-                    if (!(name in lives)) print net "." (1 + rows++ % 254), name
+                    if (!(name in lives)) {
+                        print net "." int(rows / 250) "." (1 + rows % 250), name
+                        rows++
+                    }
                 }
             }
         }

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import re
 import shutil
 import stat
 import subprocess
 import tarfile
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
@@ -324,19 +324,19 @@ def test_every_name_of_slurm_conf_resolves_where_slurmctld_runs(debian: FakeHost
     nodes = debian.root / "home/.hpc/nodes/hosts"
     nodes.write_text("10.99.0.50 mpi-2\n")
     assert debian.run("sync-hosts.sh", "--all").returncode == 0
-    assert "ip route replace unreachable 192.0.2.0/24" in debian.calls
+    assert "ip route replace unreachable 240.0.0.0/16" in debian.calls
     pairs = [line.split() for line in (debian.root / "etc/hosts").read_text().splitlines() if line[0].isdigit()]
     names = {name: address for address, name in pairs}
     assert len(pairs) == len(names) == 10
     assert names["mpi-2"] == "10.99.0.50" and names["management-0"] == "10.99.0.10"
-    assert {name for name, address in names.items() if address.startswith("192.0.2.")} == {
+    assert {name for name, address in names.items() if address.startswith("240.0.")} == {
         *(f"mpi-{n}" for n in (1, 3, 4)),
         *(f"rdma-{n}" for n in (1, 2, 3, 4)),
     }
     # What a node is told is only who lives: nothing there would look up anybody else.
     (debian.root / "etc/hosts").unlink()
     assert debian.run("sync-hosts.sh").returncode == 0
-    assert "192.0.2" not in (debian.root / "etc/hosts").read_text()
+    assert "240.0" not in (debian.root / "etc/hosts").read_text()
 
 
 def test_names_of_ten_thousand_nodes(debian: FakeHost) -> None:
@@ -344,12 +344,13 @@ def test_names_of_ten_thousand_nodes(debian: FakeHost) -> None:
     env = debian.root / "home/.hpc/etc/cluster.env"
     env.write_text(env.read_text().replace("mpi/4 rdma/4", "mpi/9000 rdma/1000"))
     (debian.root / "home/.hpc/nodes/hosts").write_text(
-        "".join(f"10.{n // 250}.1.{n % 250} mpi-{n}\n" for n in range(1, 501))
+        "".join(f"10.98.{n // 250}.{n % 250} mpi-{n}\n" for n in range(1, 501))
     )
     assert debian.run("sync-hosts.sh", "--all").returncode == 0
-    lines = (debian.root / "etc/hosts").read_text().splitlines()
-    assert len({line.split()[1] for line in lines if line[0].isdigit()}) == 10_002
-    assert not any(re.fullmatch(r"192\.0\.2\.(0|255) .*", line) for line in lines)
+    pairs = [line.split() for line in (debian.root / "etc/hosts").read_text().splitlines() if line[0].isdigit()]
+    assert len({name for _, name in pairs}) == len({address for address, _ in pairs}) == 10_002
+    for address, _ in pairs:
+        assert IPv4Address(address)
 
 
 #: Root without the right to pass over permissions, as the root of a node is on storage that squashes root.
@@ -447,17 +448,17 @@ def test_slurm_of_dnf_hosts_is_signed(tmp_path: Path, spec: ClusterSpec) -> None
 @pytest.mark.parametrize(
     ("environment", "code"),
     [
-        ({"HPC_SLURM_REPOSITORY": "http://mirror.example/slurm"}, "HPC929"),
-        ({"HPC_SLURM_KEY": "/no/key", "HPC_SLURM_KEY_SHA256": "0"}, "HPC930"),
+        ({"HPC_SLURM_REPOSITORY": "http://mirror.example/slurm"}, "HPC936"),
+        ({"HPC_SLURM_KEY": "/no/key", "HPC_SLURM_KEY_SHA256": "0"}, "HPC937"),
         (
             {
                 "HPC_SLURM_REPOSITORY": "http://mirror.example/slurm",
                 "HPC_SLURM_KEY": "https://mirror.example/key.asc",
                 "HPC_SLURM_KEY_SHA256": hashlib.sha256(b"the right key").hexdigest(),
             },
-            "HPC931",
+            "HPC938",
         ),
-        ({"HPC_SLURM_KEY": "https://mirror.example/key.asc", "HPC_SLURM_KEY_SHA256": "0" * 64}, "HPC931"),
+        ({"HPC_SLURM_KEY": "https://mirror.example/key.asc", "HPC_SLURM_KEY_SHA256": "0" * 64}, "HPC938"),
     ],
 )  # fmt: skip
 def test_slurm_without_the_right_key_is_refused(
@@ -479,7 +480,7 @@ def test_repository_of_slurm_that_does_not_answer(tmp_path: Path, spec: ClusterS
     (host.state / "no-repository").touch()
     done = host.run("compute.sh", "--pool", "mpi")
     assert done.stderr.splitlines()[-1].startswith(
-        "HPC932: Slurm's packages are not to be had from https://repos.openhpc"
+        "HPC939: Slurm's packages are not to be had from https://repos.openhpc"
     )
 
 

@@ -6,6 +6,7 @@ The elastic daemon's part is played by the test, which starts the hosts that Slu
 from __future__ import annotations
 
 import base64
+import json
 import secrets
 import subprocess
 import sys
@@ -174,6 +175,11 @@ for m in {stacks}; do
     echo "$m mpirun $(mpirun -np $SLURM_NTASKS ./heat-$m 10 2000)"
     module purge
 done
+module load openmpi
+scontrol show hostnames >hosts
+check-nodes --via ssh --hostfile hosts --json >check.json
+echo "openmpi run-mpi $(run-mpi --logs logs-srun ./heat-openmpi 10 2000)"
+echo "openmpi hostfile $(PRTE_MCA_plm=ssh run-mpi --logs logs-ssh --hostfile hosts ./heat-openmpi 10 2000)"
 echo "nodes $(srun --ntasks=2 hostname | sort | tr '\\n' ' ')"
 """
     site.text(EIP, "cat > ~alice/job.sh", job.encode())
@@ -192,6 +198,14 @@ echo "nodes $(srun --ntasks=2 hostname | sort | tr '\\n' ' ')"
             assert "ranks 2 cells 20 steps 2000 largest difference" in line
             assert float(line.rpartition(" ")[2]) < 1e-4
     assert "nodes mpi-1 mpi-2 " in out
+    check = json.loads(site.text(EIP, "cat ~alice/check.json"))
+    assert check["fit"] is True and check["via"] == "ssh", check["findings"]
+    assert {name: node["back"] for name, node in check["nodes"].items()} == {"mpi-1": "yes", "mpi-2": "yes"}
+    for launcher, logs in (("run-mpi", "logs-srun"), ("hostfile", "logs-ssh")):
+        said = [line for line in out if line.startswith(f"openmpi {launcher} ")]
+        assert len(said) == 1 and "ranks 2 cells 20 steps 2000" in said[0], site.text(EIP, f"cat ~alice/{logs}/*.log")
+        summary = json.loads(site.text(EIP, f"cat ~alice/{logs}/*.json"))
+        assert summary["nodes"] == ["mpi-1", "mpi-2"] and summary["ranks"] == 2 and summary["exit_code"] == 0
     assert "COMPLETED" in site.text(MANAGEMENT, "sacct -nX -o state")
 
 
@@ -200,5 +214,8 @@ def test_compute_node_is_as_it_should_be(site: Site) -> None:
     assert "compute.sh done" in site.text(node, "tail -1 /var/log/hpc-bootstrap.log")
     assert site.text(node, "systemctl is-active slurmd munge").split() == ["active"] * 2
     assert "10.96.0.10 management-0" in site.text(node, "cat /etc/hosts")
+    # Where slurmctld runs, every name of slurm.conf resolves, and the way to nodes that do not live ends at once.
+    assert "240.0.0." in site.text(MANAGEMENT, "getent hosts mpi-4")
+    assert "unreachable 240.0.0.0/16" in site.text(MANAGEMENT, "ip route")
     again = site.text(node, "bash /opt/hpc/bootstrap/compute.sh --pool mpi")
     assert "compute.sh done, 0 change(s)" in again
