@@ -10,7 +10,6 @@ from hpc.slurm.render import render
 from hpc.spec.cluster import ClusterSpec
 from hpc.spec.pool import Interconnect
 from hpc.spec.software import MpiStack
-from hpc.spec.units import PortRange
 
 #: Versions of the wheels on PyPI (manylinux_2_28, x86-64): relocatable builds that are the same on every distribution.
 #: Each was installed, used to compile a C program and run over two nodes with `mpirun` and `srun` under Slurm 22.05.8.
@@ -61,17 +60,14 @@ def fabric_settings(
             settings |= {"SLURM_PMIX_DIRECT_CONN": "false"}
     elif stack is MpiStack.MPICH:
         # The wheel's default device is ch4 over UCX or libfabric; libfabric has one setting for both fabrics.
-        settings = _libfabric(rdma, ports) | {
+        settings = _libfabric(rdma) | {
             "MPIR_CVAR_CH4_NETMOD": "ofi",
             "MPIEXEC_PORT_RANGE": f"{ports.first}:{ports.last}",
         }
         if profile.oversubscribed:
             settings |= {"MPIR_CVAR_POLLS_BEFORE_YIELD": "1"}
     else:
-        settings = _libfabric(rdma, ports) | {
-            "I_MPI_FABRICS": "shm:ofi",
-            "I_MPI_PORT_RANGE": f"{ports.first}:{ports.last}",
-        }
+        settings = _libfabric(rdma) | {"I_MPI_FABRICS": "shm:ofi"}
         if profile.oversubscribed:
             settings |= {"I_MPI_WAIT_MODE": "1", "I_MPI_THREAD_YIELD": "3"}
     return settings
@@ -91,16 +87,17 @@ def _openmpi(rdma: bool, first_port: int, ports: int) -> dict[str, str]:
     return wire | {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "tcp,self,sm"}
 
 
-def _libfabric(rdma: bool, ports: PortRange) -> dict[str, str]:
-    """`verbs;ofi_rxm` uses reliable connections and RDMA_CM only, which is what eRDMA offers."""
+def _libfabric(rdma: bool) -> dict[str, str]:
+    """`verbs;ofi_rxm` uses reliable connections and RDMA_CM only, which is what eRDMA offers.
+
+    No port range for TCP (FI_TCP_PORT_LOW_RANGE, or I_MPI_PORT_RANGE, which sets it): libfabric would draw a port by
+    the time and the process number, and of two ranks that start in the same moment one then fails with "OFI EP enable
+    failed: Address already in use" (one start of ten with two ranks on a host, libfabric 2.5.1). The kernel of a
+    compute node hands out ports of the members' range only (`mpi_ports` of the bootstrap), and none of them twice.
+    """
     if rdma:
         return {"FI_PROVIDER": "verbs;ofi_rxm", "FI_VERBS_IFACE": INTERFACE}
-    return {
-        "FI_PROVIDER": "tcp",
-        "FI_TCP_IFACE": INTERFACE,
-        "FI_TCP_PORT_LOW_RANGE": str(ports.first),
-        "FI_TCP_PORT_HIGH_RANGE": str(ports.last),
-    }
+    return {"FI_PROVIDER": "tcp", "FI_TCP_IFACE": INTERFACE}
 
 
 def module_file(stack: MpiStack, spec: ClusterSpec, profile: HostProfile = CLOUD) -> str:
