@@ -44,6 +44,37 @@ NAT = "alicloud:vpc/natGateway:NatGateway"
 
 TEMPLATES = (TEMPLATE, OLD_TEMPLATE)
 
+INSTANCE_SET = "alicloud:ecs/ecsInstanceSet:EcsInstanceSet"
+
+_POOL_INSTEAD = "a pool in the stack file"
+_INSTANCE_INSTEAD = "alicloud.ecs.Instance"
+
+#: Types that start machines, reserve them, or do in an older way what rules judge, and whose inputs no rule reads, with
+#: what to use instead. Without a rule about them, caps and all other rules could be gone round by choosing such a type.
+UNJUDGED: Mapping[str, str] = {
+    INSTANCE_SET: f"{_INSTANCE_INSTEAD}, or {_POOL_INSTEAD}",
+    "alicloud:ecs/disk:Disk": "alicloud.ecs.EcsDisk",
+    "alicloud:vpc/networkInterface:NetworkInterface": "alicloud.ecs.EcsNetworkInterface",
+    "alicloud:ecs/capacityReservation:CapacityReservation": _POOL_INSTEAD,
+    "alicloud:ecs/dedicatedHost:DedicatedHost": _POOL_INSTEAD,
+    "alicloud:ecs/elasticityAssurance:ElasticityAssurance": _POOL_INSTEAD,
+    "alicloud:ecs/reservedInstance:ReservedInstance": _POOL_INSTEAD,
+    "alicloud:ehpc/cluster:Cluster": "the cluster of the stack file",
+    "alicloud:ehpc/clusterV2:ClusterV2": "the cluster of the stack file",
+    "alicloud:cs/edgeKubernetes:EdgeKubernetes": _POOL_INSTEAD,
+    "alicloud:cs/kubernetes:Kubernetes": _POOL_INSTEAD,
+    "alicloud:cs/managedKubernetes:ManagedKubernetes": _POOL_INSTEAD,
+    "alicloud:cs/nodePool:NodePool": _POOL_INSTEAD,
+    "alicloud:cs/serverlessKubernetes:ServerlessKubernetes": _POOL_INSTEAD,
+    "alicloud:eci/containerGroup:ContainerGroup": _POOL_INSTEAD,
+    "alicloud:ess/eciScalingConfiguration:EciScalingConfiguration": "alicloud.ess.ScalingConfiguration",
+    "alicloud:eds/desktop:Desktop": _INSTANCE_INSTEAD,
+    "alicloud:emr/cluster:Cluster": _POOL_INSTEAD,
+    "alicloud:emrv2/cluster:Cluster": _POOL_INSTEAD,
+    "alicloud:ens/instance:Instance": _INSTANCE_INSTEAD,
+    "alicloud:simpleapplicationserver/instance:Instance": _INSTANCE_INSTEAD,
+}
+
 #: What starts instances and describes them by itself.
 MAKERS = (INSTANCE, *TEMPLATES, SCALING)
 

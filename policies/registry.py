@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from policies.model import Rule
-from policies.rules import access, interconnect, life, money, network, storage
+from policies.rules import access, coverage, interconnect, life, money, network, storage
 
 #: All rules, in the order of their codes.
 RULES: tuple[Rule, ...] = (
@@ -15,6 +15,7 @@ RULES: tuple[Rule, ...] = (
     *storage.RULES,
     *life.RULES,
     *money.RULES,
+    *coverage.RULES,
 )
 
 #: Rules by name.
@@ -28,4 +29,5 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
     "Storage": storage.RULES,
     "Life of nodes": life.RULES,
     "Money and size": money.RULES,
+    "Coverage": coverage.RULES,
 }

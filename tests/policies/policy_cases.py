@@ -107,6 +107,13 @@ GOOD: dict[str, dict[str, Any]] = {
 }
 
 
+#: Resources that are refused whatever their inputs are.
+NEVER: dict[str, dict[str, Any]] = {
+    kinds.INSTANCE_SET: {"instanceType": "ecs.c7.large", "amount": 100, "tags": CLUSTER_TAGS},
+    "alicloud:ecs/disk:Disk": {"encrypted": True, "size": 40, "zoneId": "cn-hangzhou-j", "tags": CLUSTER_TAGS},
+}
+
+
 def urn(kind: str, name: str, above: str = "") -> str:
     return f"urn:pulumi:dev::hpc::{above + '$' if above else ''}{kind}::{name}"
 
@@ -114,8 +121,9 @@ def urn(kind: str, name: str, above: str = "") -> str:
 def resource(kind: str, name: str = "", **changes: Any) -> Resource:
     """A good resource with some inputs changed; `_protect`, `_parent`, `_sources`, `_region` are no inputs."""
     name = name or kind.rpartition(":")[2].lower()
-    values = copy.deepcopy({key: value for key, value in GOOD[kind].items() if value is not UNKNOWN})
-    values.update({key: UNKNOWN for key, value in GOOD[kind].items() if value is UNKNOWN})
+    usual = NEVER[kind] if kind in NEVER else GOOD[kind]
+    values = copy.deepcopy({key: value for key, value in usual.items() if value is not UNKNOWN})
+    values.update({key: UNKNOWN for key, value in usual.items() if value is UNKNOWN})
     options = {key: changes.pop(key) for key in list(changes) if key.startswith("_")}
     for key, value in changes.items():
         if value is None:
@@ -508,6 +516,12 @@ BAD: list[Case] = [
         "`expectedMonthly` is not known",
         config={"maxMonthly": 99999},
     ),
+    *_cases(
+        "hpc-judged-types",
+        kinds.INSTANCE_SET,
+        ({}, "no rule looks at alicloud:ecs/ecsInstanceSet:EcsInstanceSet"),
+    ),
+    *_cases("hpc-judged-types", "alicloud:ecs/disk:Disk", ({}, "use alicloud.ecs.EcsDisk")),
     Case("hpc-size", kinds.POOL, {"max": 2000}, "the number of compute nodes is 2,008.00 nodes"),
     Case("hpc-size", kinds.POOL, {"vcpusPerNode": 20000}, "the number of vCPUs is 160,128.00 vCPUs"),
     Case("hpc-size", kinds.POOL, {"vcpusPerNode": None}, "`vcpusPerNode` is not known"),
@@ -590,6 +604,7 @@ UNKNOWNS: list[Case] = [
         ("hpc-compute-released", kinds.POOL, {"idleSeconds": UNKNOWN}, "`idleSeconds`", {}),
         ("hpc-instance-types", kinds.POOL, {"instanceTypes": UNKNOWN}, "`instanceTypes`", {}),
         ("hpc-regions", kinds.VSWITCH, {"zoneId": UNKNOWN}, "`zoneId`", {"allowed": ["cn-hangzhou"]}),
+        ("hpc-judged-types", kinds.INSTANCE_SET, {"instanceType": UNKNOWN}, "EcsInstanceSet", {}),
         ("hpc-budget-hour", kinds.CLUSTER, {"worstHourly": UNKNOWN}, "`worstHourly`", {"maxHourly": 9999}),
         ("hpc-budget-month", kinds.CLUSTER, {"expectedMonthly": UNKNOWN}, "Monthly`", {"maxMonthly": 99999}),
         ("hpc-size", kinds.POOL, {"max": UNKNOWN}, "`max`", {}),

@@ -32,6 +32,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.slow]
 #: What the provider wants beside what rules look at.
 REQUIRED: dict[str, dict[str, Any]] = {
     kinds.INSTANCE: {"imageId": "debian_12_10_x64_20G", "securityGroups": ["sg-1"], "vswitchId": "vsw-1"},
+    kinds.INSTANCE_SET: {"imageId": "debian_12_10_x64_20G", "securityGroupIds": ["sg-1"], "vswitchId": "vsw-1"},
     kinds.GROUP_RULE: {"securityGroupId": "sg-1", "type": "ingress"},
     kinds.GROUP: {"vpcId": "vpc-1"},
     kinds.SCALING: {"scalingGroupId": "asg-1"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,26 @@ LATE_KEYS = {"launchTemplateOverrides", "password", "kmsEncryptedPassword", "vpc
 _NOTHING_TO_KNOW = {
     ("hpc-keep-data", kinds.FILE_SYSTEM),
 }
+
+
+def test_types_that_no_rule_judges_can_be_accepted_by_name() -> None:
+    rule = next(one for one in RULES if one.name == "hpc-judged-types")
+    for kind in kinds.UNJUDGED:
+        one = Resource(kind, "x", Props({}), urn(kind, "x"))
+        assert check_resource(rule, one) and not check_resource(rule, one, {"allowed": [kind]})
+        assert [other.name for other in RULES if kind in other.types] == [rule.name]
+
+
+def test_tokens_of_types_are_the_sdk_s() -> None:
+    """A misspelt token would match nothing, and so let everything pass."""
+    spec = find_spec("pulumi_alicloud")
+    assert spec is not None and spec.origin
+    tokens = sorted({kind for rule in RULES for kind in rule.types if kind.startswith("alicloud:")})
+    folders = {token.split(":")[1].split("/")[0] for token in tokens}
+    text = {
+        name: "".join(file.read_text() for file in Path(spec.origin).parent.glob(f"{name}/*.py")) for name in folders
+    }
+    assert [token for token in tokens if f"'{token}'" not in text[token.split(":")[1].split("/")[0]]] == []
 
 
 def test_secrets_are_not_shown() -> None:

@@ -102,9 +102,9 @@ def test_the_dev_stack_passes_in_staging_too() -> None:
 
 
 def test_every_rule_looks_at_something_of_the_shipped_stacks() -> None:
-    """A rule whose types no stack has would never be tried before somebody needs it."""
+    """A rule whose types no stack has would never be tried before somebody needs it, unless that is its very point."""
     types = {one.type for one in registered(shipped("prod"), preview=False).resources}
-    assert [rule.name for rule in RULES if not types & set(rule.types)] == []
+    assert [rule.name for rule in RULES if not types & set(rule.types)] == ["hpc-judged-types"]
 
 
 @pytest.mark.parametrize(
