@@ -173,7 +173,7 @@ def test_pack_says_what_it_is(engine: Path, tmp_path: Path) -> None:
     assert PACK.stat().st_mode & 0o111, "engines without a language host run it as a program"
     result = analyze(good_state(), tmp_path)
     assert '"hpc":"0.1.0"' in result.text.replace(" ", "")
-    assert len(RULES) == 29
+    assert len(RULES) == 30
 
 
 def test_unknown_names_in_the_settings_are_not_refused_by_the_engine(engine: Path, tmp_path: Path) -> None:
