@@ -40,10 +40,17 @@ def forget(folder: Path | None, nodes: Iterable[str]) -> None:
 
 
 def write_hosts(file: Path | None, instances: Iterable[Instance]) -> None:
-    """`IP name` lines of living nodes, for name resolution on the nodes; written only when they change."""
+    """`IP name` lines of living nodes, for name resolution on the nodes; written only when they change.
+
+    A node that was replaced may have two instances for a while: its name is that of the younger one.
+    """
     if file is None or not file.parent.is_dir():
         return
-    text = "".join(sorted(f"{i.address} {i.name}\n" for i in instances if i.address and parse_node_name(i.name)))
+    addresses: dict[str, str] = {}
+    for instance in sorted(instances, key=lambda instance: (instance.created, instance.id)):
+        if instance.address and parse_node_name(instance.name):
+            addresses[instance.name] = instance.address
+    text = "".join(sorted(f"{address} {name}\n" for name, address in addresses.items()))
     try:
         if file.exists() and file.read_text(encoding="ascii") == text:
             return

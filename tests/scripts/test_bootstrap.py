@@ -9,6 +9,8 @@ import shutil
 import stat
 import subprocess
 import tarfile
+import time
+from collections.abc import Callable
 from ipaddress import IPv4Address
 from pathlib import Path
 
@@ -431,6 +433,42 @@ def test_units_end_in_bounded_time_and_come_back(debian: FakeHost) -> None:
         assert f"\n{line}\n" in elastic
     assert "\nTimeoutStartSec=60\n" in (folder / "hpc-hosts.service").read_text()
     assert "Restart=on-failure" in (folder / "slurmctld.service.d/90-hpc.conf").read_text()
+
+
+def test_second_elastic_daemon_waits_for_the_first(tmp_path: Path, spec: ClusterSpec) -> None:
+    management = spec.management.model_copy(update={"backup": True})
+    host = make_host("debian-12", tmp_path, spec.model_copy(update={"management": management}))
+    assert host.management().returncode == 0
+    unit = (host.root / "etc/systemd/system/hpc-elastic.service").read_text()
+    command = next(line.partition("=")[2].split() for line in unit.splitlines() if line.startswith("ExecStart="))
+    assert command[:2] == ["/usr/bin/flock", "--no-fork"]
+    # The unit's own way of starting, with something else than the daemon behind it.
+    python = next(index for index, word in enumerate(command) if word.endswith("/python"))
+    started = tmp_path / "started"
+    words = [*command[:python], "sh", "-c", f"echo $$ >>{started}; exec sleep 300"]
+    first = subprocess.Popen(words)
+    try:
+        wait_for(lambda: started.exists() and started.read_text().count("\n") == 1)
+        second = subprocess.Popen(words)
+        try:
+            with pytest.raises(subprocess.TimeoutExpired):
+                second.wait(2)
+            assert started.read_text() == f"{first.pid}\n"
+            first.kill()
+            first.wait(10)
+            wait_for(lambda: started.read_text() == f"{first.pid}\n{second.pid}\n")
+        finally:
+            second.kill()
+            second.wait(10)
+    finally:
+        first.kill()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def test_slurm_of_dnf_hosts_is_signed(tmp_path: Path, spec: ClusterSpec) -> None:
