@@ -7,6 +7,7 @@ ACTIONS: tuple[str, ...] = (
     "ecs:DeleteInstances",
     "ecs:DescribeAccountAttributes",
     "ecs:DescribeInstances",
+    "ecs:GetInstanceConsoleOutput",
     "ecs:ModifyInstanceAutoReleaseTime",
     "ecs:RunInstances",
     "ecs:TagResources",

@@ -23,6 +23,7 @@ from hpc.elastic import budget, metrics, nodefiles
 from hpc.elastic.bindings import Bindings
 from hpc.elastic.buy import Buyer
 from hpc.elastic.chores import Chores
+from hpc.elastic.consoles import Consoles
 from hpc.elastic.decide import FAILED_HOLD, decide
 from hpc.elastic.ecs import Cloud, CloudError, Connection
 from hpc.elastic.guard import Guard
@@ -96,6 +97,7 @@ class Daemon:
         self._buyer = Buyer(settings, cloud, state, self._guard, clock, sleep)
         self._launcher = Launcher(self._buyer, self._delete, state, self._wake.set)
         self._chores = Chores()
+        self._consoles = Consoles(cloud)
 
     def handle(self, message: dict[str, object]) -> None:
         """Take a message of `resume`, `suspend` or `recover`.
@@ -173,12 +175,9 @@ class Daemon:
         awaited = self._state.awaited(now)
         if arrived := awaited & there:
             self._state.forget_awaited(arrived)
-        before = replace(
-            self._state.memory(),
-            seen=self._memory.seen,
-            misses=self._memory.misses,
-            reported=nodefiles.reported(self._settings.nodes_folder),
-        )
+        before = replace(self._state.memory(), seen=self._memory.seen, misses=self._memory.misses)
+        told = self._consoles.look(instances, before, self._settings, now)
+        before = replace(before, reported=told | nodefiles.reported(self._settings.nodes_folder))
         before = replace(before, jobs=self._jobs(before.jobs, nodes, there))
         launching = under_way | (awaited - there) | (self._bindings.unaccounted(self._settings, now) - there)
         self._memory = replace(observe(before, nodes, instances, now), launching=launching)

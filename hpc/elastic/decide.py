@@ -180,7 +180,13 @@ class _Look:
         if instance is not None and not node.busy:
             self.out.terminate["its node is powered down"].append(instance.id)
             if timed_out and mark is None:
-                self.out.failed[pool.name, f"not registered within {pool.resume_timeout} s"].append(node.name)
+                reported = self.memory.reported.get(node.name)
+                self.out.failed[pool.name, reported or f"not registered within {pool.resume_timeout} s"].append(
+                    node.name
+                )
+                if reported is not None:
+                    # slurmctld gave up before the node's own reason was known, which says more.
+                    self.out.hold[reported].append(node.name)
         if mark is not None and mark.active(self.now):
             # slurmctld makes a node idle when it suspends it (idle_on_node_suspend), so it is told once more.
             if not (node.down or mark.held or node.reserved):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import os
 import time
@@ -195,6 +196,16 @@ class Cloud:
                 if str(value.value).isdigit():
                     found.setdefault(item.attribute_name, int(value.value))
         return max(found[most] - found[used], 0) if most in found and used in found else None
+
+    def console(self, instance_id: str) -> str:
+        """What an instance has written to its console, "" for nothing; asked once, since it is read again later.
+
+        Raises:
+            CloudError: the cloud refuses to say.
+        """
+        request = ecs.GetInstanceConsoleOutputRequest(region_id=self._region, instance_id=instance_id)
+        body = self._once(self._client.get_instance_console_output, request)
+        return base64.b64decode(body.console_output or "").decode("utf-8", errors="replace")
 
     def extend(self, ids: Sequence[str], seconds: int, now: datetime) -> None:
         """Push the release time of instances to `seconds` from now."""

@@ -54,6 +54,9 @@ class Provider(Protocol):
     def quota_left(self, charge: str) -> int | None:
         """vCPUs that the account may still have as `spot` or `payg`; None where the cloud does not say."""
 
+    def console(self, instance_id: str) -> str:
+        """What an instance has written to its console."""
+
     def extend(self, ids: Sequence[str], seconds: int, now: datetime) -> None:
         """Push the release time forward."""
 

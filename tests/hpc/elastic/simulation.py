@@ -73,6 +73,9 @@ class FakeCloud:
     tokens: dict[str, tuple[str, ...]] = field(default_factory=dict)
     requests: list[tuple[tuple[str, str, str], int]] = field(default_factory=list)
     reclaims: dict[str, datetime] = field(default_factory=dict)
+    #: Node -> what its console has.
+    consoles: dict[str, str] = field(default_factory=dict)
+    consoles_read: int = 0
 
     def __post_init__(self) -> None:
         self.lock = RLock()
@@ -143,6 +146,10 @@ class FakeCloud:
         if self.vcpus_left is None:
             raise CloudError("InvalidAction.NotFound", "not here")
         return self.vcpus_left
+
+    def console(self, instance_id: str) -> str:
+        self.consoles_read += 1
+        return self.consoles.get(self.hosts[instance_id], "")
 
     def extend(self, ids: Sequence[str], seconds: int, now: datetime) -> None:
         with self.lock:

@@ -231,6 +231,13 @@ TABLE: list[tuple[str, list[Step], list[Step]]] = [
     ("given up by slurmctld", look(node("DOWN+CLOUD+POWERED_DOWN", TIMEOUT), instance()), [
         Failed("mpi", ("mpi-2",), "not registered within 300 s"), Terminate(("i-mpi-2",), "its node is powered down")
     ]),
+    ("given up, its reason is known", look(
+        node("DOWN+CLOUD+POWERED_DOWN", TIMEOUT), instance(), reported={"mpi-2": "HPC901: no NAS"}
+    ), [
+        Hold(("mpi-2",), "HPC901: no NAS"),
+        Failed("mpi", ("mpi-2",), "HPC901: no NAS"),
+        Terminate(("i-mpi-2",), "its node is powered down"),
+    ]),
     ("given up and counted", look(node("DOWN+CLOUD+POWERED_DOWN", TIMEOUT), instance(), marks=mark()), [
         Terminate(("i-mpi-2",), "its node is powered down")
     ]),

@@ -144,6 +144,30 @@ def test_a_node_that_does_not_register_in_time_comes_back_by_itself(cluster: Mak
     assert cfd.state_of("mpi-1").powered_down and not cfd.state_of("mpi-1").down
 
 
+def test_a_node_that_reaches_nothing_tells_why_on_its_console(cluster: Maker) -> None:
+    cfd = cluster(resume_timeout=120)
+    cfd.cloud.broken = {"mpi-1"}
+    cfd.cloud.consoles["mpi-1"] = "Linux\r\nHPC901: nas:/ does not mount on /home: check the access group\r\nlogin:"
+    job = cfd.submit(1)
+    cfd.run(75)
+    assert cfd.state_of("mpi-1").reason == "hpc: HPC901: nas:/ does not mount on /home: check the access group"
+    assert not cfd.cloud.living, "the instance goes long before its time is over"
+    cfd.cloud.broken.clear()
+    cfd.cloud.consoles.clear()
+    cfd.run(600)
+    assert job.done and job.requeued == 1
+
+
+def test_consoles_are_read_seldom(cluster: Maker) -> None:
+    cfd = cluster(resume_timeout=120, max=40)
+    cfd.cloud.broken = {f"mpi-{number}" for number in range(1, 41)}
+    cfd.submit(40)
+    cfd.run(61)
+    assert cfd.cloud.consoles_read <= 5
+    cfd.run(110)
+    assert cfd.cloud.consoles_read <= 3 * 40
+
+
 def test_what_slurmctld_gave_up_while_the_daemon_was_away_comes_back(cluster: Maker) -> None:
     cfd = cluster(resume_timeout=120)
     cfd.cloud.broken = {"mpi-1", "mpi-2"}
