@@ -113,7 +113,7 @@ class Instance(Resource):
         }
 
     def update(self, cloud: Cloud, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-        """ModifyInstanceAttribute, tags, type (stopped meanwhile), user data."""
+        """ModifyInstanceAttribute, tags, type (stopped meanwhile), user data, charge type and renewal."""
         changed = {api: new.get(name, "") for name, api in self._IN_PLACE.items() if old.get(name) != new.get(name)}
         if old.get("deletionProtection") != new.get("deletionProtection"):
             changed["DeletionProtection"] = bool(new.get("deletionProtection"))
@@ -137,6 +137,38 @@ class Instance(Resource):
                 cloud.call("ecs", "ModifyInstanceSpec", {"InstanceId": identity, "InstanceType": new_type})
             cloud.call("ecs", "StartInstance", {"InstanceId": identity})
             cloud.wait("StartInstance", lambda: (self._describe(cloud, identity) or {}).get("Status") == "Running")
+        self._charge(cloud, identity, old, new)
+
+    @staticmethod
+    def _charge(cloud: Cloud, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        """ModifyInstanceChargeType, then ModifyInstanceAutoRenewAttribute for subscriptions."""
+        kind = new.get("instanceChargeType") or "PostPaid"
+        if (old.get("instanceChargeType") or "PostPaid") != kind:
+            period = {"Period": new.get("period") or 1, "PeriodUnit": new.get("periodUnit") or "Month"}
+            cloud.call(
+                "ecs",
+                "ModifyInstanceChargeType",
+                {
+                    "InstanceIds": json_list(identity),
+                    "InstanceChargeType": kind,
+                    "IncludeDataDisks": True,
+                    "AutoPay": True,
+                    **(period if kind == "PrePaid" else {}),
+                },
+            )
+        status = new.get("renewalStatus")
+        renewed = [old.get(name) != new.get(name) for name in ("renewalStatus", "autoRenewPeriod")]
+        if kind == "PrePaid" and status and any(renewed):
+            automatic = {"Duration": new.get("autoRenewPeriod") or 1, "PeriodUnit": new.get("periodUnit") or "Month"}
+            cloud.call(
+                "ecs",
+                "ModifyInstanceAutoRenewAttribute",
+                {
+                    "InstanceId": identity,
+                    "RenewalStatus": status,
+                    **(automatic if status == "AutoRenewal" else {}),
+                },
+            )
 
     def delete(self, cloud: Cloud, identity: str) -> None:
         """DeleteInstance, then wait until it is gone."""
