@@ -156,9 +156,10 @@ def test_bad_change_is_refused_by_preview_and_up_and_nothing_is_made(place: Plac
     code = comment[0].strip("*").split()[0]
     assert f"refuses {code} " in tried.stderr, "up says which rule"
     assert "nothing was deployed" in tried.stderr
-    document = json.loads(place.hpc("up", file, "--yes", "--json").stdout)
-    assert (document["succeeded"], document["report"]["verdict"]) == (False, "refused")
-    assert code in {issue["code"] for issue in document["report"]["issues"] if issue["refuses"]}
+    if code.startswith("HPC3"):  # the engine's part is in the last test
+        document = json.loads(place.hpc("up", file, "--yes", "--json").stdout)
+        assert (document["succeeded"], document["report"]["verdict"]) == (False, "refused")
+        assert code in {issue["code"] for issue in document["report"]["issues"] if issue["refuses"]}
     assert place.cloud.counts() == {}
 
 
