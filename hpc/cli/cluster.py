@@ -124,14 +124,20 @@ def destroy(stack: StackArgument, yes: YesOption = False, as_json: JsonOption = 
 
 
 def repair(stack: StackArgument) -> None:
-    """After a run that was killed: take away its lock and what nobody knows the end of. Then run `hpc up` again."""
+    """After a run that was killed: take away its lock, and find out what became of what it was making.
+
+    What the cloud has is taken over, so that nothing is made twice. Then run `hpc up` again.
+    """
+    from hpc.deploy.adopt import adopt
+    from hpc.deploy.rpc import Api
     from hpc.deploy.session import open_session
 
     with (
         display(f"{stack}: repair") as shown,
         open_session(stack_file(stack), progress=shown.line, on_event=shown.event, check=False) as session,
     ):
-        session.deployment.repair()
+        api = Api(session.connection())
+        session.deployment.repair(lambda state: adopt(state, api, shown.line))
     err().print(f"{stack} can be run again")
 
 

@@ -29,6 +29,7 @@ from hpc.findings import FindingsError, has_errors
 from hpc.paths import PROJECT_ROOT
 
 if TYPE_CHECKING:
+    from hpc.elastic.ecs import Connection
     from localcloud.api.client import LocalCloud
 
 
@@ -47,6 +48,23 @@ class Session:
     checked: Checked
     deployment: Deployment
     cloud: LocalCloud | None
+
+    def connection(self) -> Connection:
+        """How the stack's cloud is reached by the SDKs.
+
+        Raises:
+            RefusedError: HPC726, the stack file is too broken to name a region.
+        """
+        from hpc.elastic.ecs import Connection
+
+        spec = self.checked.spec
+        if spec is None:
+            raise RefusedError(
+                "the stack file does not say which region it is for", code="HPC726", fix="mend what `hpc validate` says"
+            )
+        os.environ.update(self.deployment.workspace.environment)  # the SDKs take the keys from there
+        endpoint = os.environ.get(ENDPOINT_VARIABLE)
+        return Connection(spec.region, endpoint, "http" if endpoint else "https")
 
 
 def stack_name(file: Path) -> str:

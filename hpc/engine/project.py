@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpc.engine.interrupt import forwarded, launcher
+from hpc.engine.locks import end_holders
 from hpc.engine.plugins import launcher_dir, pulumi_home
 from hpc.engine.results import EventFolder, RunResult
 from hpc.errors import CannotRunError, RefusedError
+from hpc.notes import Note
 from hpc.paths import PROJECT_ROOT
 
 if TYPE_CHECKING:
@@ -152,11 +154,21 @@ class Deployment:
         """The deployment as the state backend has it; secrets stay encrypted."""
         return dict(self._stack.export_stack().deployment or {})
 
-    def repair(self) -> None:
-        """Take away what a killed run left: its lock, and creates of which nobody knows how they ended."""
+    def repair(self, settle: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Take away what a killed run left: its engine, its lock, and creates of which nobody knows how they ended.
+
+        Args:
+            settle: gets a deployment with pending operations, and returns it without.
+        """
+        from pulumi.automation import Deployment as State
+
+        if self.workspace.backend and self.workspace.backend.startswith("file://"):
+            end_holders(Path(self.workspace.backend.removeprefix("file://")), self.workspace.stack, self._told)
         self._stack.cancel()
-        if self.export().get("pending_operations"):
-            self._stack.refresh(clear_pending_creates=True, show_secrets=False, on_output=lambda line: None)
+        state = self._stack.export_stack()
+        if (state.deployment or {}).get("pending_operations"):
+            self._stack.import_stack(State(state.version, settle(dict(state.deployment or {}))))
+            self._stack.refresh(show_secrets=False, on_output=lambda line: None)
 
     def _open(self) -> Stack:
         from pulumi import automation as auto
@@ -253,6 +265,13 @@ class Deployment:
                     raise
                 succeeded = False
         if signals:
+            again = self.workspace.stack
+            self._told(
+                Note(
+                    f"the {kind} of {again} was stopped; what was done stays, and running it again goes on from there "
+                    f"(if it says that the stack is locked: `hpc repair {again}`)"
+                )
+            )
             raise KeyboardInterrupt
         return folder.result(kind, succeeded=succeeded, outputs=outputs, seconds=time.monotonic() - started)
 

