@@ -144,23 +144,26 @@ PLACES = [
 ]
 
 
+def shallow(changes: dict[str, Any]) -> dict[str, Any]:
+    """Changes without those of places inside of what another one replaces."""
+    return {
+        place: value
+        for place, value in changes.items()
+        if not any(place.startswith((f"{other}.", f"{other}[")) for other in changes)
+    }
+
+
 @FUZZ
 @given(st.dictionaries(st.sampled_from(PLACES), SCALARS | st.lists(SCALARS, max_size=3), max_size=6))
 def test_any_values_at_real_places_give_findings_only(changes: dict[str, Any]) -> None:
     base = {**BASE, "storage": [{"mount": "/home"}]}
-    # Deep places are left out where a shallower one is replaced.
-    shallow = {
-        place: value
-        for place, value in changes.items()
-        if not any(place.startswith(f"{other}.") or place.startswith(f"{other}[") for other in changes)
-    }
-    sound(parse_cluster(changed(shallow, base)))
+    sound(parse_cluster(changed(shallow(changes), base)))
 
 
 @FUZZ
 @given(st.dictionaries(st.sampled_from(PLACES), SCALARS, max_size=4))
 def test_price_of_what_is_left_can_be_told(changes: dict[str, Any]) -> None:
-    deep = {place: value for place, value in changes.items() if "." in place or "[" in place}
+    deep = shallow({place: value for place, value in changes.items() if "." in place or "[" in place})
     result = check_cluster(
         changed(deep, {**BASE, "storage": [{"mount": "/home"}]}), configured_region=None, catalog=SHIPPED
     )
