@@ -111,7 +111,10 @@ def _money(stack: Stack, key: str, hours: float) -> _Sum:
                 raise UnverifiedError("currency", f"is {currency}; caps are in CNY")
             return _needed(cluster.props, key)
 
+        counted = len(total.parts)
         total.add(f"cluster {cluster.name}", read)
+        if len(total.parts) > counted:
+            total.parts[counted:] = _shares(stack, cluster, total.parts[counted][0], key)
     for pool in _lone_pools(stack):
         total.add(f"pool {pool.name}", lambda pool=pool: _needed(pool.props, key))  # type: ignore[misc]
     for resource in _by_hand(stack):
@@ -122,6 +125,16 @@ def _money(stack: Stack, key: str, hours: float) -> _Sum:
             ),
         )
     return total
+
+
+def _shares(stack: Stack, cluster: Resource, amount: float, key: str) -> list[tuple[float, str]]:
+    """The pools that a cluster's sum comes from, and the rest of it: what a person may turn down."""
+    pools = []
+    for pool in stack.of(kinds.POOL):
+        share, most = pool.props.values.get(key), pool.props.values.get("max")
+        if isinstance(share, int | float) and any(above is cluster for above in stack.above(pool)):
+            pools.append((float(share), f"{pool.name} (max {most:g})" if isinstance(most, int | float) else pool.name))
+    return [*pools, (amount - sum(share for share, _ in pools), f"the rest of {cluster.name}")]
 
 
 def _judge(total: _Sum, cap: float | None, what: str, unit: str) -> Iterator[Violation]:

@@ -153,6 +153,19 @@ def test_tokens_of_types_are_the_sdk_s() -> None:
     assert [token for token in tokens if f"'{token}'" not in text[token.split(":")[1].split("/")[0]]] == []
 
 
+def test_sum_above_a_cap_names_the_pools_that_it_comes_from() -> None:
+    cluster = resource(kinds.CLUSTER, "c")
+    pools = [
+        resource(kinds.POOL, f"c-pool-{name}", pool=name, max=most, worstHourly=price, _parent=cluster.urn)
+        for name, most, price in (("a", 8, 20.0), ("b", 16, 70.0))
+    ]
+    (violation,) = check_stack(BY_NAME["hpc-budget-hour"], Stack((cluster, *pools)), {"maxHourly": 50})
+    assert violation.message == (
+        "the worst hour is 100.00 CNY, above the cap of 50.00 CNY; "
+        "c-pool-b (max 16) 70, c-pool-a (max 8) 20, the rest of c 10"
+    )
+
+
 def test_secrets_are_not_shown() -> None:
     subject = resource(kinds.INSTANCE, "subject", password="hunter2", userData="hunter2")
     for violations in said(Stack((*around(), subject)), RULES, {}).values():
