@@ -9,7 +9,6 @@ import socket
 import ssl
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -268,7 +267,7 @@ def test_a_page_far_beyond_the_last_is_empty(cloud: LocalCloud) -> None:
     assert answer["Instances"]["Instance"] == []
 
 
-@pytest.mark.parametrize("token", ["x", "////", "c2VxOjE=", "\u00e9", uuid.uuid4().hex, "A" * 5000])
+@pytest.mark.parametrize("token", ["x", "////", "c2VxOjE=", "\u00e9", "0f" * 16, "A" * 5000])
 def test_tokens_that_nobody_gave_out(cloud: LocalCloud, token: str) -> None:
     assert error(post(cloud, signed(cloud, "DescribeInstances", NextToken=token))) == (
         400, "InvalidParameter.NextToken",
