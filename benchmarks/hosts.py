@@ -1,12 +1,18 @@
-"""Instance hosts: building the public image, from start to SSH for 1, 3 and 16 at once, memory of an idle host.
+"""Instance hosts and the demonstration on them, part by part, each with its bar.
 
-Needs root and Linux namespaces. The baseline is systemd alone: the same image booted without network, metadata and
-cloud-init, until its last unit is up.
+Hosts: building the public image, from start to SSH for 1, 3 and 16 at once, memory of an idle host. The demonstration:
+the local cloud, `hpc up`, a job from its submission to the release of its nodes, memory of a compute node.
+
+    hosts.py [--image] [hosts|demo]     --image also builds the public image anew; without a word both parts run
+
+Needs root and Linux namespaces, and the Pulumi engine for the demonstration. The baseline of the hosts is systemd
+alone: the same image booted without network, metadata and cloud-init, until its last unit is up.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,10 +32,74 @@ from localcloud.hosts.naming import Names
 from localcloud.hosts.processes import Process
 from localcloud.hosts.reset import reset
 
+#: Bars: MiB of an idle host; s of `hpc up` with everything cached, from sbatch to registered and to running, and of the
+#: whole demonstration.
 BAR_MEMORY_MIB = 120
+BARS_S = {"hpc up": 150.0, "registered": 15.0, "running": 45.0, "demonstration": 240.0}
 
 
 def main() -> int:
+    parts = {"hosts", "demo"} & set(sys.argv) or {"hosts", "demo"}
+    code = hosts() if "hosts" in parts else 0
+    return code or (demonstration() if "demo" in parts else 0)
+
+
+def told(what: str, seconds: float, bar: float | None = None) -> None:
+    ratio = f"   bar {bar:5.0f} s, {seconds / bar:4.2f} of it" if bar else ""
+    print(f"{what:44} {seconds:6.1f} s{ratio}", flush=True)
+
+
+def demonstration() -> int:
+    """`make demo` with everything cached, in a state folder of its own."""
+    from hpc.demo.job import Host, run_job
+    from hpc.demo.run import NODES, STACK_FILE
+    from hpc.deploy.access import ssh_command
+    from hpc.deploy.local import cloud_dir, ensure_cloud, remove_cloud
+    from hpc.deploy.session import open_session
+    from hpc.engine.cli import find_cli
+    from hpc.paths import cache_dir
+    from hpc.preview.run import up_session
+    from hpc.spec.names import TAG_POOL
+
+    if find_cli() is None:
+        print("demonstration skipped: no Pulumi engine (make it with: python -m hpc.engine path)")
+        return 0
+    os.environ["HPC_CACHE_DIR"] = str(cache_dir())
+    state = tempfile.mkdtemp(prefix="demo-benchmark-")
+    os.environ["HPC_STATE_DIR"] = state
+    try:
+        begin = time.perf_counter()
+        cloud = ensure_cloud(lambda line: None, hosts=True)
+        told("local cloud started", time.perf_counter() - begin)
+        with open_session(STACK_FILE, progress=lambda line: None, hosts=True) as session:
+            at = time.perf_counter()
+            applied = up_session(session)
+            assert applied.done is not None and applied.done.succeeded, applied
+            told("preview with the rules", time.perf_counter() - at - applied.done.seconds)
+            told("hpc up: management and login bootstrapped", applied.done.seconds, BARS_S["hpc up"])
+            base = ssh_command(session, command=[])
+        shares: list[float] = []
+
+        def look(line: str) -> None:
+            if line.endswith("finished"):
+                for item in cloud.instances():
+                    if TAG_POOL in item["tags"]:
+                        shares.append(proportional_mib(HostGroups(Names.of(cloud_dir()).cgroup, item["id"])))
+
+        outcome = run_job(Host(lambda text: [*base, text]), NODES, cloud, look)
+        whole = time.perf_counter() - begin
+        for milestone in outcome.timeline:
+            bar = next((BARS_S[key] for key in ("registered", "running") if milestone.what.endswith(key)), None)
+            told(f"  sbatch to: {milestone.what}", milestone.seconds, bar)
+        told("demonstration, start to release of the nodes", whole, BARS_S["demonstration"])
+        print(f"memory of an idle compute node: {max(shares):.0f} MiB (bar: {BAR_MEMORY_MIB} MiB)")
+    finally:
+        remove_cloud(lambda line: None)
+        shutil.rmtree(state, ignore_errors=True)
+    return 0
+
+
+def hosts() -> int:
     with tempfile.TemporaryDirectory(prefix="hosts-benchmark-") as folder:
         state_dir = Path(folder)
         if why := support.prepare(state_dir, print):

@@ -349,7 +349,8 @@ def main() -> int:
     parser.add_argument("--metrics", type=Path, help="file for Prometheus' textfile collector")
     asked = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
-    logging.getLogger("alibabacloud").setLevel(logging.WARNING)
+    for library in ("alibabacloud", "apscheduler"):  # the credentials' refresh would tell of itself every minute
+        logging.getLogger(library).setLevel(logging.WARNING)
     try:
         settings = load(asked.settings)
     except SettingsError as error:
