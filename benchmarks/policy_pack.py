@@ -93,7 +93,8 @@ def preview() -> None:
     from hpc.deploy.session import open_session
     from hpc.paths import cache_dir
     from hpc.preview.environment import environment_of
-    from hpc.preview.run import PACK_PROGRAM, preview_session
+    from hpc.preview.run import preview_session
+    from hpc.preview.surroundings import PACK_PROGRAM
     from localcloud.api.launch import stop
 
     folder = Path(tempfile.mkdtemp(prefix="hpc-bench-"))

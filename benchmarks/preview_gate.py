@@ -22,7 +22,7 @@ from hpc.engine.language import ensure_language_host, path_of_plain_runs
 from hpc.engine.plugins import ensure_plugins, pulumi_home
 from hpc.paths import PROJECT_ROOT, cache_dir
 from hpc.preview.environment import environment_of
-from hpc.preview.run import PACK_PROGRAM
+from hpc.preview.surroundings import PACK_PROGRAM
 
 TIMES = 7
 BAR = 1.20

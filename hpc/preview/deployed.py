@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hpc.engine.results import Diagnostic, PolicyViolation, RunResult, clean
 from hpc.preview.gate import could_not_run
 from hpc.preview.model import Report
-from hpc.preview.run import PACK_PROGRAM, finished_report, rules_of
+from hpc.preview.surroundings import PACK_PROGRAM, finished_report, rules_of
 
 if TYPE_CHECKING:
     from hpc.deploy.session import Session

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpc.checks import Checked, check_stack_file
+from hpc.checks import check_stack_file
 from hpc.errors import HpcError
 from hpc.findings import has_errors
-from hpc.paths import PROJECT_ROOT
-from hpc.preview.environment import Environment, environment_of
-from hpc.preview.gate import could_not_run, report
+from hpc.preview.environment import environment_of
+from hpc.preview.gate import could_not_run
 from hpc.preview.model import Base, Report, Verdict, base_of, base_of_run, base_of_state
-from policies.registry import BY_NAME
-from policies.waivers import Waivers, load_waivers
+from hpc.preview.surroundings import PACK_PROGRAM, finished_report, pages_address, rules_of, shown
 
 if TYPE_CHECKING:
     from hpc.deploy.session import Session
     from hpc.engine.project import OnEvent
     from hpc.engine.results import RunResult
-
-#: The pack as a program, which engines without a language host run, too.
-PACK_PROGRAM = PROJECT_ROOT / "policies" / "analyzer"
 
 #: Gets a preview that passed, and what the engine said.
 Agree = Callable[["Report", "RunResult"], None]
@@ -199,48 +193,11 @@ def preview_stack(
                 error.message,
                 error.fix,
                 stack=stack,
-                stack_file=_shown(file),
+                stack_file=shown(file),
                 verdict=Verdict(error.exit_code),
             ),
             pages=pages_address(os.environ),
         )
-
-
-def rules_of(stack: str) -> tuple[Environment, Waivers]:
-    """Settings of the rules for a stack, and the waivers as they count today (UTC).
-
-    Raises:
-        RefusedError: one of them cannot be used.
-    """
-    return environment_of(stack), load_waivers(datetime.now(UTC).date(), BY_NAME.keys())
-
-
-def finished_report(
-    stack: str,
-    file: Path,
-    environment: Environment,
-    result: RunResult | None,
-    checked: Checked,
-    *,
-    base: Base | None = None,
-    waivers: Waivers | None = None,
-    drift: RunResult | None = None,
-    notes: tuple[str, ...] = (),
-) -> Report:
-    """The report of a run, with all that is known of its surroundings."""
-    made = report(
-        result,
-        checked,
-        base,
-        stack=stack,
-        stack_file=_shown(file),
-        levels=environment.levels,
-        waivers=waivers,
-        drift=drift,
-        environment=_shown(environment.file),
-        notes=(*([environment.note] if environment.note else []), *notes),
-    )
-    return replace(made, pages=pages_address(os.environ))
 
 
 def _base_of_revision(name: str, file: Path, stack: str) -> tuple[Base | None, tuple[str, ...]]:
@@ -254,18 +211,3 @@ def _base_of_revision(name: str, file: Path, stack: str) -> tuple[Base | None, t
 def _base_of_file(file: Path) -> Base | None:
     checked = check_stack_file(file)
     return base_of(checked.estimate, file.name) if checked.estimate else None
-
-
-def _shown(file: Path) -> str:
-    """A path as it stands in the repository."""
-    resolved = file.resolve()
-    return resolved.relative_to(PROJECT_ROOT).as_posix() if resolved.is_relative_to(PROJECT_ROOT) else file.name
-
-
-def pages_address(environment: Mapping[str, str]) -> str:
-    """Address below which the code hosting site shows files of the commit, from the variables of its runners."""
-    if site := environment.get("GITHUB_SERVER_URL"):
-        return f"{site}/{environment.get('GITHUB_REPOSITORY', '')}/blob/{environment.get('GITHUB_SHA', 'main')}"
-    if project := environment.get("CI_PROJECT_URL"):
-        return f"{project}/-/blob/{environment.get('CI_COMMIT_SHA', 'main')}"
-    return ""

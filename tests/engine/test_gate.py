@@ -309,7 +309,7 @@ def test_settings_that_cannot_be_used_are_refused_by_both(place: Place, monkeypa
     folder = place.folder / "config"
     folder.mkdir()
     (folder / "dev.json").write_text('{"hpc-no-such-rule": "advisory"}')
-    monkeypatch.setattr("hpc.preview.run.environment_of", lambda stack: environment_of(stack, folder))
+    monkeypatch.setattr("hpc.preview.surroundings.environment_of", lambda stack: environment_of(stack, folder))
     done = preview_stack(place.file("dev"), hosts=False)
     assert (done.verdict, [issue.code for issue in done.issues]) == (Verdict.REFUSED, ["HPC784"])
     with ExitStack() as exits, pytest.raises(RefusedError, match="there is no rule hpc-no-such-rule"):

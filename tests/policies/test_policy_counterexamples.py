@@ -17,7 +17,7 @@ from hpc.deploy.session import Session
 from hpc.engine.project import Deployment
 from hpc.engine.results import RunResult
 from hpc.preview import Verdict, report
-from hpc.preview.run import PACK_PROGRAM
+from hpc.preview.surroundings import PACK_PROGRAM
 from localcloud.providers.resources import RESOURCES
 from policies import kinds
 from policies.model import Resource

@@ -19,7 +19,8 @@ from hpc.preview import Format, Report, Verdict, render, report
 from hpc.preview.deployed import analyze_session
 from hpc.preview.environment import CONFIG_DIR, read_environment
 from hpc.preview.model import base_of
-from hpc.preview.run import PACK_PROGRAM, preview_session, preview_stack
+from hpc.preview.run import preview_session, preview_stack
+from hpc.preview.surroundings import PACK_PROGRAM
 from tests.engine.conftest import Stack, life
 
 __all__ = ["life"]

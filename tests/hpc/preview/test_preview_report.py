@@ -23,7 +23,7 @@ from hpc.preview.gate import could_not_run
 from hpc.preview.model import base_of, base_of_run, base_of_state
 from hpc.preview.places import line_of, path_of
 from hpc.preview.render.markdown import marker
-from hpc.preview.run import pages_address
+from hpc.preview.surroundings import pages_address
 from policies.registry import BY_NAME, RULES
 from policies.waivers import Waiver, Waivers
 
