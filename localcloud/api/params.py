@@ -226,6 +226,8 @@ class Params:
                 raise ApiError(400, "InvalidTagKey.Malformed", "The specified Tag.n.Key is not valid.")
             if len(value) > 128:
                 raise ApiError(400, "InvalidTagValue.Malformed", "The specified Tag.n.Value is not valid.")
+            if key in result:
+                raise ApiError(400, "Duplicate.TagKey", "The Tag.N.Key contain duplicate key.")
             result[key] = value
         if len(result) > 20:
             raise ApiError(400, "InvalidTagCount", "The specified tags are beyond the permitted range.")

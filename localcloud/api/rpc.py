@@ -127,6 +127,24 @@ def _check(name: str, value: str) -> None:
     value.encode()
 
 
+class _Nonces:
+    """What was used in the last half hour at least: two sets, of which the older one is thrown away as a whole."""
+
+    def __init__(self) -> None:
+        self._old: set[str] = set()
+        self._new: set[str] = set()
+        self._since = 0.0
+
+    def used(self, nonce: str, now: float) -> bool:
+        """Whether it was used before; from now on it was."""
+        if now - self._since >= 2 * MAX_SKEW:
+            self._old, self._new, self._since = self._new, set(), now
+        if nonce in self._old or nonce in self._new:
+            return True
+        self._new.add(nonce)
+        return False
+
+
 class Authenticator:
     """Checks signatures against the cloud's keys."""
 
@@ -134,7 +152,7 @@ class Authenticator:
         self._store = store
         self._key = (access_key_id, secret)
         self._account_id = account_id
-        self._nonces: dict[str, float] = {}
+        self._nonces = _Nonces()
 
     def caller(self, request: Request) -> Caller:
         """Who sent the request.
@@ -232,9 +250,5 @@ class Authenticator:
         return secret, Caller(key_id, self._account_id, role, session)
 
     def _check_nonce(self, nonce: str) -> None:
-        now = time.time()
-        if len(self._nonces) > 50_000:
-            self._nonces = {name: at for name, at in self._nonces.items() if now - at < 2 * MAX_SKEW}
-        if now - self._nonces.get(nonce, 0.0) < 2 * MAX_SKEW:
+        if self._nonces.used(nonce, time.time()):
             raise ApiError(400, "SignatureNonceUsed", "Specified signature nonce was used already.")
-        self._nonces[nonce] = now

@@ -298,7 +298,8 @@ class Server:
             return action.handler(call)
         token = params.text("ClientToken")
         if len(token) > 64 or not token.isascii():
-            raise ApiError(400, "InvalidClientToken", "The specified ClientToken is not valid.")
+            code = "InvalidClientToken.ValueNotSupported" if action.product == "ecs" else "InvalidClientToken"
+            raise ApiError(400, code, "The ClientToken provided is invalid.")
         digest = hashlib.sha256(
             json.dumps([region, sorted((k, v) for k, v in flat.items() if k not in _PROTOCOL)]).encode()
         ).hexdigest()

@@ -45,6 +45,8 @@ CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) 
 
 #: Timers that are handed out at once: a request that comes between two such rounds waits for one of them only.
 _DUE = 100
+#: How often answers that are too old are forgotten, seconds.
+_PURGE = 3600.0
 #: Size of the log that is worth a checkpoint.
 _LOG_BYTES = 4 << 20
 
@@ -94,6 +96,8 @@ class Store:
         #: Earliest timer, so that the usual "nothing is due" costs nothing.
         self.next_timer: float | None = None
         self._refresh_timer()
+        #: When answers that are too old were last forgotten.
+        self._purged = 0.0
 
     def checkpoint(self) -> None:
         """Move what the log has gathered into the database; holds nobody up when called from another thread."""
@@ -480,8 +484,10 @@ class Store:
         return None if row is None else (row[0], json.loads(row[1]))
 
     def keep_answer(self, action: str, token: str, digest: str, answer: Doc, now: float) -> None:
-        """Remember an answer for a day."""
-        self._db.execute("DELETE FROM idempotency WHERE at<?", (now - 86_400,))
+        """Remember an answer for a day or a little longer."""
+        if not 0 <= now - self._purged < _PURGE:  # looks at all of them: not at every request
+            self._db.execute("DELETE FROM idempotency WHERE at<?", (now - 86_400,))
+            self._purged = now
         self._db.execute(
             "INSERT OR REPLACE INTO idempotency VALUES (?, ?, ?, ?, ?)", (action, token, digest, _dump(answer), now)
         )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from direct_cloud import TYPE, Direct
 
+from localcloud.api import rpc
 from localcloud.api.errors import ApiError
 
 
@@ -327,3 +328,35 @@ def test_attributes_that_there_are_not(direct: Direct) -> None:
     assert direct.code("ecs", "DescribeAccountAttributes", ZoneId="mars-a") == "InvalidZoneId.NotFound"
     with pytest.raises(ApiError):
         attributes(direct, *[f"x{number}" for number in range(9)])
+
+
+# -- tags and tokens ---------------------------------------------------------------------------------------------
+
+
+def test_a_tag_key_twice(direct: Direct) -> None:
+    tags = {"Tag_1_Key": "a", "Tag_1_Value": "b", "Tag_2_Key": "a", "Tag_2_Value": "c"}
+    assert direct.code("vpc", "CreateVpc", **tags) == "Duplicate.TagKey"
+
+
+def test_tokens_that_are_none(direct: Direct) -> None:
+    assert direct.code("ecs", "CreateDisk", ClientToken="x" * 65) == "InvalidClientToken.ValueNotSupported"
+    assert direct.code("vpc", "CreateVpc", ClientToken="\u00e9") == "InvalidClientToken"
+
+
+def test_a_token_is_forgotten_after_a_day(direct: Direct) -> None:
+    first = direct.call("vpc", "CreateVpc", ClientToken="t")["VpcId"]
+    direct.server.advance(23 * 3600)
+    assert direct.call("vpc", "CreateVpc", ClientToken="t")["VpcId"] == first
+    direct.server.advance(2 * 3600)
+    direct.call("vpc", "CreateVpc", ClientToken="other")
+    assert direct.call("vpc", "CreateVpc", ClientToken="t")["VpcId"] != first
+
+
+def test_nonces_are_remembered_for_half_an_hour_at_least() -> None:
+    nonces = rpc._Nonces()
+    assert not nonces.used("a", 10_000)
+    assert nonces.used("a", 10_000 + 1799)
+    assert nonces.used("a", 10_000 + 1801)
+    assert not nonces.used("b", 10_000 + 3500)
+    assert nonces.used("b", 10_000 + 3700)
+    assert not nonces.used("a", 10_000 + 3700)

@@ -149,7 +149,7 @@ class _UndoError(Exception):
 
 
 @pytest.mark.parametrize("key", sorted(ACTIONS), ids=".".join)
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_parameters(fuzzed: Fuzzed, key: tuple[str, str], data: st.DataObject) -> None:
     """A good request of the conformance test with some parameters left out, some spoilt and some added."""
@@ -229,7 +229,7 @@ CONTENTS = ["DescribeRegions", "2014-05-26", "ACS3-HMAC-SHA256 Credential=a,Sign
 
 
 @settings(
-    max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=250, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     query=BYTES,

@@ -319,7 +319,7 @@ def test_client_token_never_buys_twice(direct: Direct) -> None:
     assert direct.run(vswitch, group, Amount=3, ClientToken="t") == first
     assert direct.server.store.count("instance") == 3
     assert direct.run_code(vswitch, group, Amount=2, ClientToken="t") == "IdempotentParameterMismatch"
-    assert direct.run_code(vswitch, group, ClientToken="t" * 65) == "InvalidClientToken"
+    assert direct.run_code(vswitch, group, ClientToken="t" * 65) == "InvalidClientToken.ValueNotSupported"
 
 
 def test_failed_request_does_not_use_up_its_token(direct: Direct) -> None:
