@@ -136,7 +136,8 @@ need() {
     ((${#missing[@]})) || return 0
     repositories
     if [[ $FAMILY == apt ]]; then
-        retry 4 apt-get -qq update || fail HPC905 "the package mirror does not answer: check the route to mirrors.cloud.aliyuncs.com"
+        # Without the option a mirror that is away is a warning, and the failure comes later, without its cause.
+        retry 4 apt-get -qq -o APT::Update::Error-Mode=any update || fail HPC905 "the package mirror does not answer: check the route to mirrors.cloud.aliyuncs.com"
         # Packages would start their services with their own configuration.
         printf '#!/bin/sh\nexit 101\n' >"$HPC_ROOT/usr/sbin/policy-rc.d"
         chmod 755 "$HPC_ROOT/usr/sbin/policy-rc.d"
