@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from hpc.deploy.local import ensure_cloud, plain_environment
 from hpc.deploy.session import Session
@@ -20,16 +21,17 @@ pytestmark = [pytest.mark.engine, pytest.mark.slow]
 
 
 @pytest.fixture
-def checkout(engine: Path, life: Stack) -> Path:
-    """A checkout whose stack file is the test's: everything in it is a link to this one."""
+def project(engine: Path, life: Stack) -> Path:
+    """The project's program with the test's stack file beside it."""
     missing = [plugin.name for plugin in ensure_plugins(engine) if plugin.path is None]
     if missing or ensure_language_host() is None:
         pytest.skip(f"plain pulumi cannot run here: {', '.join(missing) or 'no Python language host'}")
     life.write()
     folder = life.file.parent
-    for entry in PROJECT_ROOT.iterdir():
-        if not entry.name.startswith(("Pulumi.local", ".git")):
-            (folder / entry.name).symlink_to(entry)
+    settings = yaml.safe_load((PROJECT_ROOT / "Pulumi.yaml").read_text())
+    settings["runtime"]["options"]["virtualenv"] = str(PROJECT_ROOT / ".venv")
+    settings["main"] = os.path.relpath(PROJECT_ROOT, folder)
+    (folder / "Pulumi.yaml").write_text(yaml.safe_dump(settings))
     return folder
 
 
@@ -55,7 +57,7 @@ def pulumi(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_plain_pulumi_and_hpc_take_turns(life: Stack, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_pulumi_and_hpc_take_turns(life: Stack, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HPC_PROVIDERS", "real")
 
     def nothing_to_do(session: Session) -> RunResult:
@@ -64,11 +66,11 @@ def test_plain_pulumi_and_hpc_take_turns(life: Stack, checkout: Path, monkeypatc
     def up(session: Session) -> RunResult:
         return session.deployment.up()
 
-    pulumi(checkout, "up", "--yes")
+    pulumi(project, "up", "--yes")
     assert life.run(nothing_to_do).changed == (), "hpc finds what plain pulumi has made"
 
     life.cluster["pools"][0]["max"] = 6
     assert life.run(up).succeeded
-    pulumi(checkout, "preview", "--expect-no-changes")
-    pulumi(checkout, "destroy", "--yes")
+    pulumi(project, "preview", "--expect-no-changes")
+    pulumi(project, "destroy", "--yes")
     assert ensure_cloud(lambda line: None, hosts=False).counts() == {}

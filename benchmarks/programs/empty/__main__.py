@@ -1,0 +1,3 @@
+"""Nothing but the SDK's start."""
+
+import pulumi  # noqa: F401
