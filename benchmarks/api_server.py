@@ -5,7 +5,8 @@
 Prints percentiles in milliseconds and their ratio to the baseline: the round trip of an action that does nothing much
 (DescribeRegions of VPC with the same client, the same signature and the same connection), measured in the same run.
 Each run starts with an empty cloud. What is shown is the run with the lowest 99th percentile, as other work on the
-machine only ever adds time; the load average of each run says how much of that there was.
+machine only ever adds time; the load average of each run says how much of that there was, and the processor time of
+the server for one call does not depend on it.
 """
 
 from __future__ import annotations
@@ -62,14 +63,29 @@ class Api:
         return document
 
 
-def timed(count: int, action: Callable[[], object]) -> list[float]:
-    """Durations of `count` calls in milliseconds."""
+@dataclass(frozen=True)
+class Timing:
+    """Durations of calls, and the processor time that the server took for one of them on average, milliseconds."""
+
+    values: list[float]
+    processor: float
+
+
+def timed(pid: int, count: int, action: Callable[[], object]) -> Timing:
+    """Time `count` calls to the server with this process id."""
     result = []
+    before = processor_ms(pid)
     for _ in range(count):
         start = time.perf_counter()
         action()
         result.append((time.perf_counter() - start) * 1000)
-    return result
+    return Timing(result, (processor_ms(pid) - before) / count)
+
+
+def processor_ms(pid: int) -> float:
+    """Processor time of a process so far in milliseconds (the system counts in steps of 10)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
 def memory_mib(pid: int) -> float:
@@ -85,23 +101,23 @@ class Measure:
     """What one kind of call took in one run, milliseconds; `bar` is what its 99th percentile may be at most."""
 
     name: str
-    values: list[float]
+    timing: Timing
     baseline: float
     bar: float | None = None
 
     @property
     def p99(self) -> float:
         """99th percentile."""
-        ordered = sorted(self.values)
+        ordered = sorted(self.timing.values)
         return ordered[min(len(ordered) - 1, round(len(ordered) * 0.99))]
 
     def line(self) -> str:
         """One line of the report."""
-        middle = statistics.median(self.values)
+        middle = statistics.median(self.timing.values)
         verdict = "" if self.bar is None else f"   bar {self.bar:.0f} ms: {'ok' if self.p99 <= self.bar else 'MISSED'}"
         return (
-            f"{self.name:<46} median {middle:7.2f}  p99 {self.p99:7.2f} ms"
-            f"  = {middle / self.baseline:5.1f} x baseline{verdict}"
+            f"{self.name:<47} median {middle:6.2f}  p99 {self.p99:6.2f} ms  = {middle / self.baseline:5.1f} x baseline"
+            f"  server's processor {self.timing.processor:5.1f} ms{verdict}"
         )
 
 
@@ -135,11 +151,12 @@ def main() -> None:
         print(min((run.measures[place] for run in runs), key=lambda measure: measure.p99).line())
     empty, full = max(run.empty for run in runs), max(run.full for run in runs)
     verdict = "ok" if full <= 300 else "MISSED"
-    print(f"{'memory of the server (the largest)':<46} empty {empty:7.1f}  full {full:7.1f} MiB  bar 300: {verdict}")
+    print(f"{'memory of the server (the largest)':<47} empty {empty:7.1f}  full {full:7.1f} MiB  bar 300: {verdict}")
 
 
 def measure(cloud: LocalCloud, count: int) -> Run:
     api = Api(cloud)
+    pid = cloud.record.pid
     cloud.set(instances_per_minute=10**6)
     vpc = api.call(VPC, "CreateVpc", CidrBlock="10.0.0.0/8")["VpcId"]
     zone = "cn-hangzhou-j"
@@ -150,9 +167,9 @@ def measure(cloud: LocalCloud, count: int) -> Run:
         for item in api.call(ECS, "DescribeImages", PageSize=100)["Images"]["Image"]
         if item["Architecture"] == "x86_64"
     )
-    empty = memory_mib(cloud.record.pid)
-    base = timed(300, lambda: api.call(VPC, "DescribeRegions"))
-    baseline = statistics.median(base)
+    empty = memory_mib(pid)
+    base = timed(pid, 300, lambda: api.call(VPC, "DescribeRegions"))
+    baseline = statistics.median(base.values)
 
     def run() -> None:
         api.call(
@@ -168,9 +185,9 @@ def measure(cloud: LocalCloud, count: int) -> Run:
             },
         )  # fmt: skip
 
-    launches = timed(count // 100, run)
+    launches = timed(pid, count // 100, run)
     time.sleep(2.5)  # let the instances reach Running
-    full = memory_mib(cloud.record.pid)
+    full = memory_mib(pid)
     tags = {"Tag.1.Key": "cluster", "Tag.1.Value": "bench"}
     token = ""
     tokens = [""]
@@ -181,14 +198,14 @@ def measure(cloud: LocalCloud, count: int) -> Run:
         token = api.call(ECS, "DescribeInstances", MaxResults=100, **tags, **more)["NextToken"]
         tokens.append(token)
 
-    pages = timed(max(count // 100, 100), walk)
-    plain = timed(100, lambda: api.call(ECS, "DescribeInstances", PageSize=100, PageNumber=max(count // 200, 1)))
+    pages = timed(pid, max(count // 100, 100), walk)
+    plain = timed(pid, 100, lambda: api.call(ECS, "DescribeInstances", PageSize=100, PageNumber=max(count // 200, 1)))
     some = api.call(ECS, "DescribeInstances", MaxResults=100)["Instances"]["Instance"]
     wanted = json.dumps([item["InstanceId"] for item in some])
-    by_id = timed(100, lambda: api.call(ECS, "DescribeInstances", PageSize=100, InstanceIds=wanted))
+    by_id = timed(pid, 100, lambda: api.call(ECS, "DescribeInstances", PageSize=100, InstanceIds=wanted))
     renew = {"AutoReleaseTime": datetime.fromtimestamp(time.time() + 7200, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
     one = some[0]["InstanceId"]
-    renewals = timed(100, lambda: api.call(ECS, "ModifyInstanceAutoReleaseTime", InstanceId=one, **renew))
+    renewals = timed(pid, 100, lambda: api.call(ECS, "ModifyInstanceAutoReleaseTime", InstanceId=one, **renew))
     batches = [some[start : start + 50] for start in (0, 50)]
     left = iter(batches)
 
@@ -196,8 +213,8 @@ def measure(cloud: LocalCloud, count: int) -> Run:
         ids = {f"InstanceId.{number}": item["InstanceId"] for number, item in enumerate(next(left), 1)}
         api.call(ECS, "DeleteInstances", Force="true", **ids)
 
-    deletions = timed(len(batches), delete)
-    timings: list[tuple[str, list[float], float | None]] = [
+    deletions = timed(pid, len(batches), delete)
+    timings: list[tuple[str, Timing, float | None]] = [
         ("baseline: empty action, round trip", base, None),
         ("RunInstances of 100", launches, 50),
         ("DescribeInstances, page of 100 by tag and token", pages, 50),
@@ -206,7 +223,7 @@ def measure(cloud: LocalCloud, count: int) -> Run:
         ("ModifyInstanceAutoReleaseTime", renewals, None),
         ("DeleteInstances of 50", deletions, None),
     ]
-    return Run([Measure(name, values, baseline, bar) for name, values, bar in timings], empty, full)
+    return Run([Measure(name, timing, baseline, bar) for name, timing, bar in timings], empty, full)
 
 
 if __name__ == "__main__":
