@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -186,13 +187,23 @@ class Site:
 
     def now(self, job: str) -> None:
         """Let a requeued job start at once; slurmctld keeps it back for two minutes."""
-        self.management(f"scontrol update JobId={job} StartTime=now")
+        self.try_management(f"scontrol update JobId={job} StartTime=now")
 
     def completed(self, job: str, seconds: int = 120) -> None:
         self.until(lambda: self.state(job) == "COMPLETED", f"job {job} to complete", seconds)
 
     def started(self, job: str, seconds: int = 100) -> None:
         self.until(lambda: self.running(job), f"job {job} to run", seconds)
+
+    def reason(self, pattern: str, seconds: int) -> re.Match[str]:
+        """Wait until `sinfo -R` has a line like this."""
+        found: list[re.Match[str]] = []
+        self.until(
+            lambda: found.extend(m for m in [re.search(pattern, self.reasons(), re.M)] if m) or found,
+            f"the reason {pattern!r} in sinfo -R",
+            seconds,
+        )
+        return found[0]
 
     def reasons(self) -> str:
         return self.management("sinfo -R -h -o '%n %E'")
@@ -226,6 +237,13 @@ class Site:
     def _item(self, name: str) -> dict[str, Any]:
         """An instance by its name, which has the cluster's in front for the long-lived ones."""
         return next(i for i in self.cloud.instances() if i["name"] in (name, f"{CLUSTER['name']}-{name}"))
+
+    def emptied(self) -> None:
+        """Without waiting for idle nodes: they are powered down now."""
+        idle = self.management("sinfo -h -N -t idle -o '%n %T' | grep -v '~' || true").splitlines()
+        for line in idle:
+            self.try_management(f"scontrol update NodeName={line.split()[0]} State=POWER_DOWN")
+        self.settled()
 
     def settled(self, seconds: int = 90) -> None:
         """Until the cluster is empty again: no job, no node, none out of use."""

@@ -128,10 +128,10 @@ def test_orphan_is_swept_and_a_stranger_is_left_alone(site: Site) -> None:
     ],
 )
 def test_node_that_cannot_be_set_up_says_why(site: Site, fault: str, reason: str) -> None:
+    site.emptied()
     with getattr(site, fault)():
         job = site.submit("hostname; echo done")
-        site.until(lambda: re.search(reason, site.reasons()), "the reason in sinfo -R", 110)
-        bad = site.reasons().split()[0]
+        bad = site.reason(f"^(mpi-.) hpc: {reason}", 110)[1]
         assert re.search(f"down: {bad}: {reason}|could not start: {bad}: {reason}", site.journal())
         site.until(lambda: bad not in site.nodes(), "the instance to go", 30)
     site.until(lambda: site.queue(job) == "PENDING", "the job to be requeued", 30)
@@ -150,12 +150,15 @@ def test_pool_whose_nodes_never_register_stops_buying(site: Site) -> None:
         bought = len(site.cloud.calls("RunInstances"))
     site.until(lambda: site.queue(job) == "PENDING", "the job to be requeued", 30)
     site.now(job)
-    site.until(lambda: "pool brief buys nothing: 2 starts failed in a row" in site.reasons(), "the reason", 60)
+    told = site.reason("pool brief buys nothing: 2 starts failed in a row: .*then run as root: (.*)", 60)
     assert len(site.cloud.calls("RunInstances")) == bought
-    told = re.search("then run as root: (.*)", site.reasons())
-    assert told is not None
     site.management(told[1])
-    site.until(lambda: site.now(job) or site.state(job) == "COMPLETED", "the job to complete after that", 150)
+
+    def completed() -> bool:
+        site.now(job)
+        return site.state(job) == "COMPLETED"
+
+    site.until(completed, "the job to complete after that", 150)
 
 
 def test_nodes_are_released_when_the_daemon_is_gone(site: Site) -> None:
