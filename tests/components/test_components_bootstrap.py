@@ -118,7 +118,10 @@ def test_triggers_name_the_part_that_changed(tmp_path: Path) -> None:
         commands(registered(made, tmp_path))["c-bootstrap-management-0"].inputs["triggers"]
         for made in (spec, spec.model_copy(update={"pools": (pool,)}))
     )
-    assert [new.split()[0] for old, new in zip(before, after, strict=True) if old != new] == ["cluster.env", "slurm.conf"]
+    assert [new.split()[0] for old, new in zip(before, after, strict=True) if old != new] == [
+        "cluster.env",
+        "slurm.conf",
+    ]
     assert before == commands(registered(spec, tmp_path))["c-bootstrap-management-0"].inputs["triggers"]
 
 

@@ -146,7 +146,7 @@ def found(done: subprocess.CompletedProcess[str]) -> list[tuple[str, str, str]]:
 
 def test_tools_are_clean() -> None:
     shellcheck = shutil.which("shellcheck") or str(PROJECT_ROOT / ".venv/bin/shellcheck")
-    files = [*TOOLS.glob("*.sh"), *(TOOLS / name for name in ("run-mpi", "restart-mpi", "on-node"))]
+    files = [*TOOLS.glob("*.sh"), *(TOOLS / name for name in ("run-mpi", "restart-mpi"))]
     done = subprocess.run([shellcheck, "-x", "-P", str(TOOLS), *map(str, files)], capture_output=True, text=True)
     assert done.stdout + done.stderr == ""
 
@@ -371,7 +371,10 @@ def test_leftovers_of_dead_runs_go_and_nothing_else(site: Site, processes: list[
     segment.write_text("left")
     kept = site.folder / "nodes/n-1/dev/shm/cache-of-mine"
     kept.write_text("kept")
-    done = site.run("run-mpi", "--hostfile", site.hostfile("n-1\n"), "true")
+    young = site.run("run-mpi", "--hostfile", site.hostfile("n-1\n"), "true")
+    assert young.returncode == 0 and all(process.poll() is None for process in names.values())
+    segment.write_text("left again")
+    done = site.run("run-mpi", "--hostfile", site.hostfile("n-1\n"), "true", HPC_CLEAN_AGE="0")
     assert done.returncode == 0, done.stderr
     for name, process in names.items():
         if name in dead:
@@ -390,7 +393,7 @@ def test_where_slurm_cannot_be_asked_no_job_is_taken_for_dead(
     (site.folder / "bin/squeue").chmod(0o755)
     process = children(site, SLURM_JOB_ID="10")
     processes.append(process)
-    assert site.run("run-mpi", "--hostfile", site.hostfile("n-1\n"), "true").returncode == 0
+    assert site.run("run-mpi", "--hostfile", site.hostfile("n-1\n"), "true", HPC_CLEAN_AGE="0").returncode == 0
     assert process.poll() is None
 
 
@@ -492,10 +495,17 @@ SRUN = """#!/bin/bash
 echo "$*" >>"$SITE/srun"
 ranks=1
 while [[ $1 == -* ]]; do
-    case $1 in --ntasks=*) ranks=${1#*=} ;; --nodelist=*) node=${1#*=} ;; esac
+    case $1 in --ntasks=*) ranks=${1#*=} ;; --nodelist=*) node=${1#*=} ;; --label) label=1 ;; esac
     shift
 done
 [[ -z ${node:-} ]] || export HPC_ROOT=$SITE/nodes/$node
+if [[ -n ${label:-} ]]; then
+    script=$(cat)
+    for ((rank = 0; rank < ranks; rank++)); do
+        HPC_ROOT=$SITE/nodes/n-$((rank + 1)) "$@" <<<"$script" | sed "s/^/$rank: /"
+    done
+    exit
+fi
 for ((rank = 0; rank < ranks; rank++)); do RANK=$rank "$@"; done
 """
 
@@ -510,11 +520,14 @@ def test_run_inside_of_a_slurm_job(site: Site) -> None:
         "SLURM_NTASKS": "3",
         "SLURM_TASKS_PER_NODE": "2,1",
     }
+    (site.folder / "nodes/n-2/dev/shm/sm_segment.n-2.0").write_text("left")
     done = site.run("run-mpi", "--", site.program('echo "rank $RANK"'), **job)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["rank 0", "rank 1", "rank 2"]
     assert site.summary()["nodes"] == ["n-1", "n-2"] and site.summary()["job"] == "7"
     assert "--cpu-bind=cores --ntasks=3 --kill-on-bad-exit=1" in (site.folder / "srun").read_text()
+    log = (site.folder / "work" / site.summary()["log"]).read_text()
+    assert "cleaned n-2: segment " in log and not (site.folder / "nodes/n-2/dev/shm/sm_segment.n-2.0").exists()
     refused = site.run("run-mpi", "-n", "4", "true", **job)
     assert refused.returncode == 1 and "HPC961: 4 ranks in a job of 3 tasks" in refused.stderr
 

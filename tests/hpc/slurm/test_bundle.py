@@ -51,7 +51,7 @@ def test_same_input_same_archive(stack: str, catalog: Catalog, tmp_path: Path) -
         entries = archive.getmembers()
     assert {(entry.uid, entry.mtime) for entry in entries} == {(0, 0)}
     modes = {entry.name: entry.mode for entry in entries}
-    tools = ("check-nodes", "run-mpi", "restart-mpi", "on-node")
+    tools = ("check-nodes", "run-mpi", "restart-mpi")
     assert {modes[name] for name in ("bootstrap/prolog.sh", *(f"scripts/mpi/{tool}" for tool in tools))} == {0o755}
     assert modes["scripts/mpi/probe.sh"] == 0o644
 
