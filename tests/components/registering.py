@@ -19,7 +19,7 @@ from hpc.paths import PROJECT_ROOT
 from hpc.plan import catalog_invokes
 from hpc.spec.cluster import ClusterSpec
 
-STACKS = ("dev", "prod", "local")
+STACKS = ("dev", "staging", "prod", "local")
 
 PRIVATE_KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nnot-a-real-key\n"
 PUBLIC_KEY = "ssh-rsa AAAAB3Nza hpc-cluster"

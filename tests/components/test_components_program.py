@@ -54,7 +54,7 @@ def test_the_program_is_short() -> None:
     assert len((PROJECT_ROOT / "__main__.py").read_text().splitlines()) < 40
 
 
-@pytest.mark.parametrize("name", ["dev", "prod"])
+@pytest.mark.parametrize("name", ["dev", "staging", "prod"])
 def test_the_program_makes_the_shipped_stacks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     values = stack_values(name)
     recording, error = run_program(values, monkeypatch)

@@ -89,7 +89,7 @@ def refused(stack: Stack, environment: Environment) -> list[tuple[str, Violation
 
 
 @pytest.mark.parametrize("preview", [False, True], ids=["after-up", "preview"])
-@pytest.mark.parametrize("name", ["dev", "prod", "local"])
+@pytest.mark.parametrize("name", ["dev", "staging", "prod", "local"])
 def test_shipped_stacks_pass(name: str, preview: bool) -> None:
     stack = registered(shipped(name), preview=preview)
     assert len(stack.resources) > 30

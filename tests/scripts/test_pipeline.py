@@ -98,7 +98,7 @@ def test_gitlab_has_the_same_steps() -> None:
 
 
 def test_stacks_in_the_order_of_promotion() -> None:
-    assert json.loads(run(str(STEPS / "stacks.sh")).stdout) == ["dev", "prod"]
+    assert json.loads(run(str(STEPS / "stacks.sh")).stdout) == ["dev", "staging", "prod"]
 
 
 def test_scripts_are_clean() -> None:
@@ -111,7 +111,7 @@ def test_step_without_a_stack_says_how_it_is_called() -> None:
     for arguments in ([], ["nosuch"], ["dev", "prod"]):
         done = run(str(STEPS / "preview.sh"), *arguments)
         assert done.returncode == 2
-        assert "usage:" in done.stderr and "dev prod local" in done.stderr
+        assert "usage:" in done.stderr and "dev staging prod local" in done.stderr
 
 
 @pytest.fixture

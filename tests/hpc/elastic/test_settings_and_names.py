@@ -225,7 +225,7 @@ def test_a_message_during_a_look_is_not_lost(tmp_path: Path) -> None:
     state.close()
 
 
-@pytest.mark.parametrize("stack", ["dev", "prod", "local"])
+@pytest.mark.parametrize("stack", ["dev", "staging", "prod", "local"])
 def test_pools_json_of_the_program_is_read(stack: str) -> None:
     spec = load_stack(stack)
     read = parse(elastic_settings(spec, load_catalog(), facts_of(spec)))

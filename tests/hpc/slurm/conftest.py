@@ -16,7 +16,7 @@ from hpc.paths import PROJECT_ROOT, cache_dir
 from hpc.slurm.profile import CLOUD, LOCAL, HostProfile
 from hpc.spec.cluster import ClusterSpec
 
-STACKS = ("dev", "prod", "local")
+STACKS = ("dev", "staging", "prod", "local")
 PACKAGES = (
     "slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge", "libmunge2", "libpmix2", "libhwloc15",
     "libjwt0", "libevent-2.1-7", "libevent-core-2.1-7", "libevent-pthreads-2.1-7", "liblua5.1-0",
