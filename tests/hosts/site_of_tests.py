@@ -348,9 +348,10 @@ class Site:
 
     @contextmanager
     def controller_unreachable(self) -> Iterator[None]:
-        """No packet of a node reaches slurmctld, so that no slurmd registers."""
+        """No packet of a compute node reaches slurmctld, so that no slurmd registers."""
+        login = self.management("getent hosts login-0").split()[0]
         table = "inet unreachable"
-        rules = table_of(table, "iifname != lo tcp dport 6817 drop")
+        rules = table_of(table, f"iifname != lo ip saddr != {login} tcp dport 6817 drop")
         self.management(f"printf %s {shlex.quote(rules)} | nft -f -")
         try:
             yield
