@@ -66,11 +66,9 @@ def status(state_dir: Path) -> Status:
 def _hosts_wanted(state_dir: Path, *, asked: bool, progress: Progress) -> bool:
     reasons = hosts_possible(state_dir, progress)
     if reasons and asked:
-        raise CannotRunError(
-            f"real hosts cannot be had here: {'; '.join(reasons)}",
-            code="HPC856",
-            fix="mend that, or go without them: `hpc local start --no-hosts`",
-        )
+        from localcloud.hosts.support import refusal
+
+        raise refusal(reasons)
     if reasons:
         progress(Note(f"{API_ONLY}: {'; '.join(reasons)}"))
     return not reasons

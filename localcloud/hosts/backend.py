@@ -76,11 +76,7 @@ class NspawnBackend:
             CannotRunError: HPC852, another process works on this state folder; HPC856, no hosts on this machine.
         """
         if why := support.prepare(self._folder, self._progress):
-            raise CannotRunError(
-                f"instance hosts cannot run here: {'; '.join(why)}",
-                code="HPC856",
-                fix="run as root on a machine that allows it, or start the local cloud without hosts",
-            )
+            raise support.refusal(why)
         self._held.enter_context(
             file_lock(self._folder / "lock", wait=False, busy="another local cloud works on this state folder")
         )

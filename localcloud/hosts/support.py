@@ -74,6 +74,15 @@ def prepare(state_dir: Path, progress: Callable[[str], None] = _log.info) -> tup
     return reasons(state_dir)
 
 
+def refusal(why: tuple[str, ...]) -> CannotRunError:
+    """HPC856: hosts are wanted and cannot be had, for these reasons."""
+    return CannotRunError(
+        f"instance hosts cannot run here: {'; '.join(why)}",
+        code="HPC856",
+        fix="mend that, or go without them: `hpc local start --no-hosts`",
+    )
+
+
 def install(packages: tuple[str, ...]) -> None:
     """Install Debian packages.
 
