@@ -35,7 +35,7 @@ class Api:
         from alibabacloud_credentials.exceptions import CredentialException
         from alibabacloud_tea_openapi.exceptions import AlibabaCloudException
         from alibabacloud_tea_openapi.models import OpenApiRequest, Params
-        from darabonba.exceptions import DaraException
+        from darabonba.exceptions import DaraException, UnretryableException
         from darabonba.runtime import RuntimeOptions
 
         region, local = self._connection.region, self._connection.endpoint
@@ -55,7 +55,7 @@ class Api:
         try:
             client = Connection(region, local or own, self._connection.protocol).client()
             answer = client.call_api(asked, OpenApiRequest(query=query), RuntimeOptions(autoretry=True, max_attempts=3))
-        except (AlibabaCloudException, DaraException, CredentialException, OSError) as error:
+        except (AlibabaCloudException, DaraException, UnretryableException, CredentialException, OSError) as error:
             code = str(getattr(error, "code", ""))
             if "NotExist" in code or "NotFound" in code:
                 return {}

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from hpc.deploy.adopt import LOOKUPS, adopt
+from hpc.deploy.rpc import Api
 from hpc.deploy.session import Session
 from hpc.engine.results import RunResult
 from localcloud.api.client import LocalCloud
@@ -41,6 +43,7 @@ def test_whole_life(life: Stack, plugins: str, monkeypatch: pytest.MonkeyPatch) 
         assert cloud.counts()["instance"] == 2
 
         assert session.deployment.preview().changed == (), "a second up has nothing to do"
+        assert found_again(session) == [], "hpc repair would find all that a killed run has made"
         assert session.deployment.refresh(preview_only=True).changed == (), "a refresh finds no drift"
 
     # A larger pool is a change in place that leaves every instance alone.
@@ -99,6 +102,21 @@ def test_whole_life(life: Stack, plugins: str, monkeypatch: pytest.MonkeyPatch) 
         assert cloud.counts() == {}, "destroy leaves an empty cloud"
         refused = [call for call in cloud.calls("UnassociateEipAddress", since=since) if call["status"] != 200]
         assert not refused, "nothing was tried in vain"
+
+
+def found_again(session: Session) -> list[str]:
+    """Resources that could not be told by name, if the run had been killed before it knew their ids."""
+    state = session.deployment.export()
+    begun = [resource for resource in state["resources"] if resource["type"] in LOOKUPS]
+    assert {resource["type"] for resource in begun} == set(LOOKUPS), "every kind is in the test's cluster"
+    pending = [
+        {"type": "creating", "resource": {key: value for key, value in resource.items() if key != "id"}}
+        for resource in begun
+    ]
+    rest = [resource for resource in state["resources"] if resource["type"] not in LOOKUPS]
+    adopted = adopt({"resources": rest, "pending_operations": pending}, Api(session.connection()), lambda line: None)
+    ids = {resource["urn"]: resource.get("id") for resource in adopted["resources"]}
+    return [resource["urn"] for resource in begun if ids.get(resource["urn"]) != resource["id"]]
 
 
 def default_version(resources: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
