@@ -88,7 +88,7 @@ def plain_environment(cloud: LocalCloud, progress: Callable[[str], None]) -> Map
     import sys
 
     from hpc.engine.cli import find_cli
-    from hpc.engine.language import ensure_language_host
+    from hpc.engine.language import ensure_language_host, find_uv
     from hpc.engine.plugins import ensure_plugins, pulumi_home
 
     cli = find_cli()
@@ -100,6 +100,8 @@ def plain_environment(cloud: LocalCloud, progress: Callable[[str], None]) -> Map
     )
     if ensure_language_host(progress) is None:
         missing.append("the Python language host (it comes with an installed CLI)")
+    if find_uv() is None:
+        missing.append("uv (https://docs.astral.sh/uv/)")
     if missing:
         progress(Note(f"plain `pulumi` lacks {', '.join(missing)}; `hpc up local` does without"))
     if cli and not list((pulumi_dir() / "state").glob(f".pulumi/stacks/*/{LOCAL_STACK}.json")):

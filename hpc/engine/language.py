@@ -85,14 +85,21 @@ def _executor_of_module() -> str | None:
     return str(file) if file.is_file() else None
 
 
+def find_uv() -> Path | None:
+    """uv, which Pulumi.yaml names as the tool that runs the program: on PATH, or the one that `make` has got."""
+    if found := shutil.which("uv"):
+        return Path(found)
+    return next(iter(sorted(cache_dir().glob("uv-*/bin/uv"), reverse=True)), None)
+
+
 def path_of_plain_runs() -> tuple[str, ...]:
     """Folders that plain `pulumi` needs in front of PATH on this machine: CLI, language host, uv."""
     found = []
-    cli, host = find_cli(), find_language_host()
+    cli, host, uv = find_cli(), find_language_host(), find_uv()
     if cli and shutil.which("pulumi") is None:
         found.append(str(cli.parent))
     if host and host.parent == language_dir():
         found.append(str(host.parent))
-    if shutil.which("uv") is None:  # Pulumi.yaml names it as the tool that runs the program
-        found += [str(uv.parent) for uv in sorted(cache_dir().glob("uv-*/bin/uv"))[-1:]]
+    if uv and shutil.which("uv") is None:
+        found.append(str(uv.parent))
     return tuple(found)

@@ -11,7 +11,7 @@ import yaml
 
 from hpc.deploy.local import ensure_cloud, plain_environment
 from hpc.deploy.session import Session
-from hpc.engine.language import ensure_language_host, path_of_plain_runs
+from hpc.engine.language import ensure_language_host, find_uv, path_of_plain_runs
 from hpc.engine.plugins import ensure_plugins
 from hpc.engine.results import RunResult
 from hpc.paths import PROJECT_ROOT
@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.engine, pytest.mark.slow]
 def project(engine: Path, life: Stack) -> Path:
     """The project's program with the test's stack file beside it."""
     missing = [plugin.name for plugin in ensure_plugins(engine) if plugin.path is None]
-    if missing or ensure_language_host() is None:
-        pytest.skip(f"plain pulumi cannot run here: {', '.join(missing) or 'no Python language host'}")
+    if missing or ensure_language_host() is None or find_uv() is None:
+        pytest.skip(f"plain pulumi cannot run here: {', '.join(missing) or 'no Python language host, or no uv'}")
     life.write()
     folder = life.file.parent
     settings = yaml.safe_load((PROJECT_ROOT / "Pulumi.yaml").read_text())
