@@ -24,10 +24,11 @@ from hpc.spec.schema import cluster_schema
 
 ROOMS = ("hpc", "components", "policies", "localcloud")
 CODE = re.compile(r"HPC\d{3}")
+TOLD = re.compile(r"(HPC\d{3}): ")
 
 
 def raised() -> Iterator[tuple[str, Path]]:
-    """Every code that is given to an error or a finding in the source: as argument, or by a constant."""
+    """Every code that is given to an error or a finding in the source (as argument, or by a constant), or told as such."""
     for room in ROOMS:
         for path in sorted((PROJECT_ROOT / room).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -36,6 +37,9 @@ def raised() -> Iterator[tuple[str, Path]]:
                     given = [*node.args, *(word.value for word in node.keywords if word.arg == "code")]
                 elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
                     given = [node.value]
+                if isinstance(node, ast.JoinedStr) and isinstance(start := node.values[0], ast.Constant):
+                    if told := TOLD.match(str(start.value)):
+                        yield told[1], path.relative_to(PROJECT_ROOT)
                 for value in given:
                     if isinstance(value, ast.Constant) and isinstance(value.value, str) and CODE.fullmatch(value.value):
                         yield value.value, path.relative_to(PROJECT_ROOT)
@@ -53,7 +57,7 @@ def test_every_code_that_is_raised_is_declared_by_its_room() -> None:
 
 
 def test_codes_that_are_raised_are_found_by_this_test() -> None:
-    assert {"HPC001", "HPC207", "HPC601", "HPC020"} <= {code for code, _ in raised()}
+    assert {"HPC001", "HPC207", "HPC601", "HPC020", "HPC931"} <= {code for code, _ in raised()}
 
 
 def test_no_two_rooms_claim_one_code() -> None:
