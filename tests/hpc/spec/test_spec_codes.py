@@ -28,7 +28,7 @@ TOLD = re.compile(r"(HPC\d{3}): ")
 
 
 def raised() -> Iterator[tuple[str, Path]]:
-    """Every code that is given to an error or a finding in the source (as argument, or by a constant), or told as such."""
+    """Every code in the source that an error or a finding is given, as argument or by a constant, or that is told."""
     for room in ROOMS:
         for path in sorted((PROJECT_ROOT / room).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -37,9 +37,9 @@ def raised() -> Iterator[tuple[str, Path]]:
                     given = [*node.args, *(word.value for word in node.keywords if word.arg == "code")]
                 elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
                     given = [node.value]
-                if isinstance(node, ast.JoinedStr) and isinstance(start := node.values[0], ast.Constant):
-                    if told := TOLD.match(str(start.value)):
-                        yield told[1], path.relative_to(PROJECT_ROOT)
+                text = ast.unparse(node) if isinstance(node, ast.JoinedStr) else ""
+                if told := TOLD.match(text[2:]):
+                    yield told[1], path.relative_to(PROJECT_ROOT)
                 for value in given:
                     if isinstance(value, ast.Constant) and isinstance(value.value, str) and CODE.fullmatch(value.value):
                         yield value.value, path.relative_to(PROJECT_ROOT)
