@@ -18,7 +18,7 @@ from alibabacloud_tea_openapi.exceptions import AlibabaCloudException
 from alibabacloud_tea_openapi.models import Config
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
-from hpc.elastic.failures import Failure, classify
+from hpc.elastic.failures import Failure, classify, is_gone
 from hpc.elastic.instances import Instance
 from hpc.elastic.launch import Batch, Candidate
 from hpc.elastic.settings import PoolSettings
@@ -109,9 +109,14 @@ class Cloud:
         self._cluster = cluster
         self._client = connection.client()
         self._sleep = sleep
+        self._none_shown = False
 
     def instances(self) -> tuple[Instance, ...]:
-        """All compute instances of the cluster, page by page."""
+        """All compute instances of the cluster, page by page.
+
+        Raises:
+            CloudError: the API did not answer or refused; also where it shows nothing because nothing may be seen.
+        """
         found: list[Instance] = []
         token: str | None = None
         while True:
@@ -128,7 +133,24 @@ class Cloud:
             found += [_instance(item) for item in (body.instances.instance or [])]
             token = body.next_token
             if not token:
-                return tuple(found)
+                break
+        if not found and not self._none_shown:
+            self._may_look()
+        self._none_shown = not found
+        return tuple(found)
+
+    def _may_look(self) -> None:
+        """Without the right to see instances the API shows an empty list; only a dry run tells that from none.
+
+        Source: https://www.alibabacloud.com/help/en/ecs/developer-reference/api-ecs-2014-05-26-describeinstances
+        """
+        try:
+            self._once(
+                self._client.describe_instances, ecs.DescribeInstancesRequest(region_id=self._region, dry_run=True)
+            )
+        except CloudError as error:
+            if error.failure is Failure.DENIED:
+                raise
 
     def launch(
         self, pool: PoolSettings, batch: Batch, candidate: Candidate, token: str, minimum: int, now: datetime
@@ -216,7 +238,7 @@ class Cloud:
             try:
                 self._call(self._client.modify_instance_auto_release_time, request)
             except CloudError as error:
-                if "NotFound" not in error.code:
+                if not is_gone(error.code):
                     raise
 
     def delete(self, ids: Iterable[str]) -> None:
@@ -227,14 +249,14 @@ class Cloud:
             try:
                 self._delete(part)
             except CloudError as error:
-                if "NotFound" not in error.code:
+                if not is_gone(error.code):
                     raise
                 # One unknown id refuses the whole call: take them one by one.
                 for instance_id in part:
                     try:
                         self._delete([instance_id])
                     except CloudError as single:
-                        if "NotFound" not in single.code:
+                        if not is_gone(single.code):
                             raise
 
     def _delete(self, ids: list[str]) -> None:

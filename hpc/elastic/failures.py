@@ -46,6 +46,7 @@ _STOCK = (
 _DENIED = (
     "NoCredentials",
     "Forbidden",
+    "InvalidUser.PassRoleForbidden",
     "NoPermission",
     "InvalidAccessKeyId",
     "InactiveAccessKey",
@@ -57,7 +58,15 @@ _DENIED = (
     "InvalidAccountStatus",
     "PaymentMethodNotFound",
 )
-_PASSING = ("InternalError", "ServiceUnavailable", "OperationConflict", "IncorrectVSwitchStatus", "LastTokenProcessing")
+_PASSING = (
+    "InternalError",
+    "ServiceUnavailable",
+    "OperationConflict",
+    "IncorrectVSwitchStatus",
+    "LastTokenProcessing",
+    # An instance in its first moments cannot be released yet.
+    "IncorrectInstanceStatus.Initializing",
+)
 
 
 def classify(code: str) -> Failure:
@@ -75,3 +84,8 @@ def classify(code: str) -> Failure:
     if code.startswith(_DENIED):
         return Failure.DENIED
     return Failure.REFUSED
+
+
+def is_gone(code: str) -> bool:
+    """Whether the code says that the instance is not there (any more)."""
+    return "NotFound" in code or code == "NoSuchResource"

@@ -20,11 +20,12 @@ from alibabacloud_vpc20160428.client import Client as VpcClient
 
 from hpc.elastic.actions import ACTIONS
 from hpc.elastic.ecs import Cloud, CloudError, Connection, release_time
-from hpc.elastic.failures import Failure, classify
+from hpc.elastic.failures import Failure, classify, is_gone
 from hpc.elastic.launch import BATCH_LIMIT, Candidate, batches
 from hpc.elastic.settings import PoolSettings
 from localcloud.api import launch
 from localcloud.api.client import LocalCloud
+from localcloud.providers.client import Cloud as Api
 from tests.hpc.elastic.settings_for_tests import pool, settings
 
 IMAGE = "debian_12_13_x64_20G_alibase_20241201.vhd"
@@ -260,6 +261,33 @@ def test_a_wrong_key_is_told(account: Account, monkeypatch: pytest.MonkeyPatch) 
     assert "wrong" not in str(caught.value)
 
 
+def test_an_empty_list_without_the_right_to_see_is_no_empty_cluster(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account.buy(1)
+    record = account.local.record
+    api = Api(account.local.endpoint, "cn-hangzhou", record.access_key_id, record.access_key_secret)
+    trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": ["ecs.aliyuncs.com"]}}
+    document = json.dumps({"Version": "1", "Statement": [trust]})
+    role = api.call("ram", "CreateRole", {"RoleName": "blind", "AssumeRolePolicyDocument": document})["Role"]
+    keys = api.call("sts", "AssumeRole", {"RoleArn": role["Arn"], "RoleSessionName": "daemon"})["Credentials"]
+    for name, key in (("ID", "AccessKeyId"), ("SECRET", "AccessKeySecret")):
+        monkeypatch.setenv(f"ALIBABA_CLOUD_ACCESS_KEY_{name}", keys[key])
+    monkeypatch.setenv("ALIBABA_CLOUD_SECURITY_TOKEN", keys["SecurityToken"])
+    blind = Cloud(Connection("cn-hangzhou", account.local.endpoint, "http"), CLUSTER)
+    for _ in range(2):
+        with pytest.raises(CloudError) as caught:
+            blind.instances()
+        assert caught.value.failure is Failure.DENIED
+    assert len(account.names()) == 1
+
+
+def test_an_empty_cluster_is_asked_about_once(account: Account) -> None:
+    before = len(account.local.calls("DescribeInstances"))
+    assert [account.cloud.instances() for _ in range(3)] == [(), (), ()]
+    assert len(account.local.calls("DescribeInstances")) == before + 4  # one of them a dry run
+
+
 def test_the_role_is_allowed_what_is_called(account: Account) -> None:
     start = len(account.local.calls()) and account.local.calls()[-1].get("number", 0)
     ids = account.buy(1)
@@ -374,6 +402,8 @@ def test_sweep_says_what_hinders_it(account: Account, monkeypatch: pytest.Monkey
         ("InternalError", Failure.PASSING),
         ("OperationConflict", Failure.PASSING),
         ("ServiceUnavailable", Failure.PASSING),
+        ("IncorrectInstanceStatus.Initializing", Failure.PASSING),
+        ("InvalidUser.PassRoleForbidden", Failure.DENIED),
         ("NoAnswer", Failure.PASSING),
         ("InvalidRamRole.NotFound", Failure.REFUSED),
         ("OperationDenied.BidOwnResource", Failure.REFUSED),
@@ -389,6 +419,14 @@ def test_sweep_says_what_hinders_it(account: Account, monkeypatch: pytest.Monkey
 )
 def test_classes_of_errors(code: str, failure: Failure) -> None:
     assert classify(code) is failure
+
+
+@pytest.mark.parametrize(
+    ("code", "gone"),
+    [("InvalidInstanceId.NotFound", True), ("NoSuchResource", True), ("IncorrectInstanceStatus", False)],
+)
+def test_codes_of_instances_that_are_not_there(code: str, gone: bool) -> None:
+    assert is_gone(code) is gone
 
 
 def test_release_times_are_never_too_near() -> None:
