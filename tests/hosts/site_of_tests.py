@@ -243,7 +243,7 @@ class Site:
         idle = self.management("sinfo -h -N -t idle -o '%n %T' | grep -v '~' || true").splitlines()
         for line in idle:
             self.try_management(f"scontrol update NodeName={line.split()[0]} State=POWER_DOWN")
-        self.settled()
+        self.until(lambda: not self.nodes(), "all nodes to be released", 60)
 
     def settled(self, seconds: int = 90) -> None:
         """Until the cluster is empty again: no job, no node, none out of use."""
