@@ -121,11 +121,15 @@ def cluster_env(spec: ClusterSpec, profile: HostProfile = CLOUD) -> str:
     return "".join(f"{key}={shlex.quote(value)}\n" for key, value in values.items())
 
 
+#: Files of the repository that no node reads: a change of them must not run the bootstrap again.
+_NOT_FOR_NODES = frozenset({".gitkeep", "codes.toml"})
+
+
 def _tree(folder: Path, prefix: str) -> dict[str, bytes]:
     return {
         f"{prefix}/{path.relative_to(folder)}": path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts and path.name != ".gitkeep"
+        if path.is_file() and "__pycache__" not in path.parts and path.name not in _NOT_FOR_NODES
     }
 
 
