@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hpc.engine.interrupt import forwarded, launcher
 from hpc.engine.locks import end_holders
@@ -29,6 +29,15 @@ if TYPE_CHECKING:
     from pulumi.automation.events import EngineEvent
 
 OnEvent = Callable[["EngineEvent"], None]
+
+#: A state in a folder is written in place: whoever reads it in that moment finds half of it. So the engine is asked
+#: again, at most this often and this far apart (s).
+_READS, _BETWEEN_READS_S = 10, 0.5
+
+#: What the engine says of a file that ends too early.
+_HALF = ("EOF", "unexpected end of JSON input")
+
+T = TypeVar("T")
 
 #: Files of the Pulumi project that a private workspace gets a copy of.
 _PROJECT_FILE = "Pulumi.yaml"
@@ -188,7 +197,8 @@ class Deployment:
             Path(workspace.backend.removeprefix("file://")).mkdir(parents=True, exist_ok=True)
         root = launcher(launcher_dir().parent / "session", workspace.cli)
         try:
-            return auto.create_or_select_stack(
+            return _read_whole(
+                auto.create_or_select_stack,
                 workspace.stack,
                 program=self._program,
                 project_name=_project_name(workspace.folder / _PROJECT_FILE),
@@ -244,7 +254,9 @@ class Deployment:
         succeeded = True
         with forwarded(self._told) as signals:
             try:
-                answer = operation(on_event=take, on_output=lambda line: None, color="never", suppress_progress=True)
+                answer = _read_whole(
+                    operation, on_event=take, on_output=lambda line: None, color="never", suppress_progress=True
+                )
                 outputs = {
                     name: "[secret]" if output.secret else output.value
                     for name, output in getattr(answer, "outputs", {}).items()
@@ -274,6 +286,24 @@ class Deployment:
             )
             raise KeyboardInterrupt
         return folder.result(kind, succeeded=succeeded, outputs=outputs, seconds=time.monotonic() - started)
+
+
+def _read_whole(call: Callable[..., T], *arguments: Any, **options: Any) -> T:
+    """What a call of the engine returns; made again where another run was writing the state that it read."""
+    from pulumi.automation.errors import CommandError
+    from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
+
+    def half_written(error: BaseException) -> bool:
+        text = str(error)
+        return isinstance(error, CommandError) and "load checkpoint" in text and any(end in text for end in _HALF)
+
+    again = Retrying(
+        retry=retry_if_exception(half_written),
+        wait=wait_fixed(_BETWEEN_READS_S),
+        stop=stop_after_attempt(_READS),
+        reraise=True,
+    )
+    return again(call, *arguments, **options)
 
 
 def _project_name(file: Path) -> str:

@@ -149,8 +149,10 @@ def test_pool_whose_nodes_never_register_stops_buying(site: Site) -> None:
         site.until(lambda: site.nodes() == {}, "the instances to go", 30)
         bought = len(site.cloud.calls("RunInstances"))
     site.until(lambda: site.queue(job) == "PENDING", "the job to be requeued", 30)
-    assert "brief-1 ResumeTimeout reached" in site.reasons()
+    # slurmctld gives up on a node in the same moment as the daemon; the later one's reason stays.
+    assert re.search(r"^brief-1 (hpc: not registered within 45 s|ResumeTimeout reached)$", site.reasons(), re.M)
     assert len(site.cloud.calls("RunInstances")) == bought
+    site.management(f"scancel {job}")
 
 
 @LONG_ONES

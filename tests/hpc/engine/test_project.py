@@ -52,6 +52,21 @@ def test_the_stack_file_of_the_user_is_left_alone(deployment: Make, tmp_path: Pa
     assert deployment(things=1).outputs()["hidden"] == "s3cret"  # the salt was kept
 
 
+def test_state_that_another_run_is_writing_is_read_again(deployment: Make, tmp_path: Path) -> None:
+    stack = deployment(things=1)
+    assert stack.up().succeeded
+    (state,) = (tmp_path / "state" / ".pulumi" / "stacks").rglob("t.json")
+    whole = state.read_bytes()
+    state.write_bytes(b"")
+    writer = threading.Timer(1.5, state.write_bytes, [whole])
+    writer.start()
+    try:
+        done = deployment(things=1).preview()
+    finally:
+        writer.join()
+    assert done.succeeded and not done.changed
+
+
 def test_interrupt_cancels_and_can_be_resumed(deployment: Make) -> None:
     stack = deployment(things=1, wait=60)
 
