@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hpc.cli.output import err, out, print_findings, print_json
-from hpc.cli.stacks import JsonOption, StackArgument, accepted, stack_file
+from hpc.cli.stacks import JsonOption, StackArgument, accepted, names_stack_file, stack_file
 from hpc.errors import CannotRunError
+
+if TYPE_CHECKING:
+    from hpc.cost.model import Estimate
 
 
 class EstimateFormat(StrEnum):
@@ -58,13 +61,29 @@ def plan(stack: StackArgument, as_json: JsonOption = False) -> None:
     print_findings(findings)
 
 
+def _before(base: str, stack: str) -> Estimate | None:
+    """What a stack is compared with: another stack or file, else the same file in a git revision."""
+    from hpc.catalog import load_catalog
+    from hpc.cost import estimate as price_of
+    from hpc.preview.revision import estimate_at, revision
+
+    if names_stack_file(base):
+        return price_of(accepted(base)[0], load_catalog())
+    file = stack_file(stack)
+    found, notes = estimate_at(revision(base, file), file)
+    for note in notes:
+        err().print(note, markup=False)
+    return found
+
+
 def estimate(
     stack: StackArgument,
     output: Annotated[EstimateFormat, typer.Option("--format", "-f", help="How to write it.")] = EstimateFormat.TABLE,
     as_json: JsonOption = False,
     file: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file instead.")] = None,
     diff: Annotated[
-        str | None, typer.Option("--diff", metavar="STACK", help="Show the difference to this stack or file.")
+        str | None,
+        typer.Option("--diff", metavar="BASE", help="Show the difference to another stack, a file or a git revision."),
     ] = None,
 ) -> None:
     """Show what a stack costs: an hour at zero, at minimum and at worst, and an expected month.
@@ -84,7 +103,8 @@ def estimate(
     catalog = load_catalog()
     spec, findings = accepted(stack)
     price = price_of(spec, catalog)
-    change = price_diff(price_of(accepted(diff)[0], catalog), price) if diff else None
+    before = _before(diff, stack) if diff else None
+    change = price_diff(before, price) if before else None
 
     if chosen is EstimateFormat.TABLE:
         if file:

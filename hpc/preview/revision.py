@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hpc.checks import check_stack_file
+from hpc.cost.model import Estimate
 from hpc.errors import RefusedError
 from hpc.preview.model import Base, base_of
 
@@ -62,7 +63,7 @@ def revision(name: str, file: Path) -> Revision:
     return Revision(name, commit.strip(), Path(root.strip()))
 
 
-def base_at(found: Revision, file: Path) -> tuple[Base | None, tuple[str, ...]]:
+def estimate_at(found: Revision, file: Path) -> tuple[Estimate | None, tuple[str, ...]]:
     """Price of a stack file as it was in a revision, and notes where there is none."""
     text = found.text(file)
     if text is None:
@@ -73,7 +74,13 @@ def base_at(found: Revision, file: Path) -> tuple[Base | None, tuple[str, ...]]:
         estimate = check_stack_file(old).estimate
     if estimate is None:
         return None, (f"{file.name} of {found.name} could not be understood, so there is no price to compare with",)
-    return base_of(estimate, found.name), ()
+    return estimate, ()
+
+
+def base_at(found: Revision, file: Path) -> tuple[Base | None, tuple[str, ...]]:
+    """The same, as what a preview compares with."""
+    estimate, notes = estimate_at(found, file)
+    return base_of(estimate, found.name) if estimate else None, notes
 
 
 def rule_changes(found: Revision, environment: Path) -> tuple[str, ...]:

@@ -4,19 +4,12 @@
 # shellcheck source=scripts/pipeline/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-before=$(mktemp -d)
-trap 'rm -rf "$before"' EXIT
 worst=0
 for stack in $(stacks) local; do
     code=0
     hpc validate "$stack" || code=$?
     if [ "$code" -eq 0 ]; then
-        diff=()
-        if [ -n "${BASE:-}" ] && git show "$BASE:Pulumi.$stack.yaml" >"$before/Pulumi.$stack.yaml" 2>/dev/null; then
-            # A base that is refused itself is nothing to compare with.
-            hpc validate "$before/Pulumi.$stack.yaml" >/dev/null 2>&1 && diff=(--diff "$before/Pulumi.$stack.yaml")
-        fi
-        hpc estimate "$stack" --format markdown "${diff[@]}" || code=$?
+        hpc estimate "$stack" --format markdown ${BASE:+--diff "$BASE"} || code=$?
     fi
     [ "$code" -gt "$worst" ] && worst=$code
 done

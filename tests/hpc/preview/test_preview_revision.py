@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -137,3 +139,40 @@ def test_report_of_a_refused_file_has_price_and_notes(repository: Repository) ->
     done = preview_stack(file, revision="main")
     assert done.verdict is Verdict.REFUSED
     assert done.price is not None and done.price.base == "main"
+
+
+def estimate(repository: Repository, base: str, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from hpc.cli.main import main; main()", "estimate", "Pulumi.dev.yaml"]
+    return subprocess.run(
+        [*command, "--diff", base, *options],
+        cwd=repository.root,
+        env={**os.environ, "PYTHONPATH": str(PROJECT_ROOT)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_estimate_tells_the_difference_to_a_revision(repository: Repository) -> None:
+    file = repository.root / "Pulumi.dev.yaml"
+    file.write_text(file.read_text().replace("max: 8", "max: 4"))
+    done = estimate(repository, "main", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["difference"]["delta"]["worst"].startswith("-")
+    assert "## Change of price" in estimate(repository, "HEAD", "--format", "markdown").stdout
+
+
+@pytest.mark.parametrize(("base", "code"), [("no-such-branch", "HPC786"), ("Pulumi.gone.yaml", "HPC011")])
+def test_estimate_says_what_it_cannot_compare_with(repository: Repository, base: str, code: str) -> None:
+    done = estimate(repository, base)
+    assert done.returncode == 1 and code in done.stderr
+
+
+def test_estimate_of_a_stack_that_is_new_shows_its_price(repository: Repository) -> None:
+    repository.write(".gitignore", ".cache\nPulumi.dev.yaml\n")
+    repository.git("rm", "--quiet", "--cached", "Pulumi.dev.yaml")
+    repository.commit()
+    done = estimate(repository, "HEAD", "--format", "markdown")
+    assert done.returncode == 0, done.stderr
+    assert "there is no Pulumi.dev.yaml in HEAD" in done.stderr
+    assert "## Price of dev" in done.stdout
