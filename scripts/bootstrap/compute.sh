@@ -98,6 +98,9 @@ fi
 # The unit's own limit is what jobs inherit.
 put "$HPC_ROOT/etc/systemd/system/slurmd.service.d/90-hpc.conf" 644 root:root <<-'EOF' && systemctl daemon-reload
 	[Unit]
+	# As for slurmctld: slurm.conf lies on shared storage.
+	ConditionPathExists=
+	After=remote-fs.target
 	RequiresMountsFor=/opt/hpc
 	[Service]
 	Restart=on-failure

@@ -163,7 +163,10 @@ controller() {
     folder "$HPC_ROOT/var/lib/hpc" 755 root:root
     put "$HPC_ROOT/etc/systemd/system/slurmctld.service.d/90-hpc.conf" 644 root:root <<-'EOF' && systemctl daemon-reload
 	[Unit]
-	After=slurmdbd.service
+	# slurm.conf lies on shared storage: at boot the distribution's condition on it would be asked before that is mounted,
+	# and the controller be left out for good.
+	ConditionPathExists=
+	After=slurmdbd.service remote-fs.target
 	RequiresMountsFor=/opt/hpc
 	[Service]
 	Restart=on-failure

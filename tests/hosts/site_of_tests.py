@@ -214,6 +214,8 @@ class Site:
         while not condition():
             if time.monotonic() > deadline:
                 seen = self.try_management(
+                    "systemctl --failed --no-pager; systemctl list-jobs --no-pager; "
+                    "systemctl status --no-pager -n 8 slurmctld slurmdbd mariadb munge; "
                     "squeue -a; scontrol show node -o | cut -c1-400; sinfo -R; "
                     "journalctl -u hpc-elastic --no-pager -n 40 -o short; tail -40 /var/log/slurm/slurmctld.log"
                 )
