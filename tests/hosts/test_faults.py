@@ -140,6 +140,7 @@ def test_node_that_cannot_be_set_up_says_why(site: Site, fault: str, reason: str
     assert site.output(job).splitlines()[-1] == "done"
 
 
+@LONG_ONES
 def test_pool_whose_nodes_never_register_stops_buying(site: Site) -> None:
     with site.controller_unreachable():
         job = site.submit("hostname; echo done", "--nodes=2", "--partition=brief")
