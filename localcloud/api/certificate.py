@@ -43,7 +43,10 @@ def _usable(path: Path, address: str) -> bool:
 
 def _make(state: Path, address: str) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "local Alibaba Cloud")])
+    # A name of its own: the machine's bundle may be another local cloud's, and of two certificates with one name a client
+    # tries the first only.
+    title = f"local Alibaba Cloud {os.urandom(8).hex()}"
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, title)])
     now = datetime.now(UTC)
     addresses = dict.fromkeys((address, "127.0.0.1", "::1"))
     names = [x509.DNSName("localhost"), *(x509.IPAddress(ipaddress.ip_address(item)) for item in addresses)]
