@@ -43,8 +43,8 @@ def _usable(path: Path, address: str) -> bool:
 
 def _make(state: Path, address: str) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
-    # A name of its own: the machine's bundle may be another local cloud's, and of two certificates with one name a client
-    # tries the first only.
+    # A name of its own: the machine's bundle may be another local cloud's, and of two certificates with one name a
+    # client tries the first only.
     title = f"local Alibaba Cloud {os.urandom(8).hex()}"
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, title)])
     now = datetime.now(UTC)
